@@ -1,6 +1,5 @@
 """The documentation site: `make docs`, which builds what it shows first."""
 
-import os
 import re
 import shutil
 import sys
@@ -14,20 +13,16 @@ BUILD = ROOT / "build/release"
 sys.path.insert(0, str(BUILD / "python"))  # autodoc imports the package
 import addnorm  # noqa: E402
 
-os.environ["PATH"] = f"{BUILD}/bin:{os.environ['PATH']}"  # the program's help
-
 project = "addnorm"
 release = re.search(r"project\(addnorm VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
 copyright = "the addnorm contributors, Apache License 2.0"
 
-extensions = ["breathe", "myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton",
-              "sphinxcontrib.programoutput"]
+extensions = ["breathe", "myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
 exclude_patterns = ["snippets"]
 highlight_language = "text"
 smartquotes = False  # "--prove" is no dash
 nitpicky = True
 
-myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
 
 breathe_projects = {"addnorm": str(ROOT / "build/docs/xml")}
@@ -65,6 +60,55 @@ html_static_path = ["site.css"]
 html_css_files = ["site.css"]
 
 
+# Pages are plain Markdown, so that they can be read where nothing builds them. What only a built page can show stands
+# on them as lists and links: directives() makes Sphinx's directives of these.
+
+PAGES = re.compile(r"^(?:### (.+)\n\n)?((?:- \[.+\]\(.+\.md\)\n)+)", re.MULTILINE)
+WHOLE_PAGE = re.compile(r"^(?:This|The rest of this) page is \[(.+)\]\((.+?)(#.+)?\)\.$", re.MULTILINE)
+NAME = re.compile(r"^- (\w+) \[`(.+)`\]\((.+?)\)(?:: (.+))?$", re.MULTILINE)
+
+
+def table_of_contents(match):
+    """A list of pages in index.md becomes a part of the navigation."""
+    caption, pages = match.groups()
+    return "\n".join(["```{toctree}", ":hidden:", *([f":caption: {caption}"] if caption else []), "",
+                      *(f"{title} <{page}>" for title, page in re.findall(r"\[(.+)\]\((.+)\.md\)", pages)), "```", ""])
+
+
+def included(match):
+    """A link to a file elsewhere, or to a heading of it, becomes its text."""
+    heading, file, anchor = match.groups()
+    options = f':start-after: "# {heading}"\n' if anchor else ""
+    return f"```{{include}} {file}\n{options}```"
+
+
+def described(match):
+    """A name becomes its description, which stands in its header or docstring."""
+    kind, name, file, members = match.groups()
+    if not (ROOT / "docs/reference" / file).exists():
+        logging.getLogger(__name__).warning("%s: %s does not exist", name, file)
+    members = (members or "").replace("`", "").replace("all members", "")
+    options = [f":members: {members}"] if match[4] else []
+    if "/python/" in file:
+        lines = ["```{eval-rst}", f".. auto{kind}:: {name}", *(f"   {option}" for option in options)]
+    elif kind == "header":
+        lines = [f"```{{doxygenfile}} {name}", ":sections: briefdescription detaileddescription"]
+    else:
+        lines = [f"```{{doxygen{kind}}} {name}", *options]
+    return "\n".join([*lines, "```"])
+
+
+def directives(app, page, source):
+    text = source[0]
+    if page == "index":
+        introduction, pages = text.split("## All pages\n")
+        text = introduction + PAGES.sub(table_of_contents, pages)
+    if page.startswith("reference/"):
+        text = re.sub(r"^Each name links to (.+\n)+", "", text, flags=re.MULTILINE)
+        text = NAME.sub(described, text)
+    source[0] = WHOLE_PAGE.sub(included, text)
+
+
 def check_reference(app):
     """Every public name of C++, C and Python stands on a page of the reference."""
     pages = "".join(page.read_text() for page in ROOT.glob("docs/reference/*.md"))
@@ -80,7 +124,7 @@ def check_reference(app):
                                      if m.get("kind") in ("function", "enum", "typedef"))]
     names += [name for name in addnorm.__all__ if name not in ("Array", "__version__")]
     for name in names:
-        if not re.search(rf"(}}|::) {re.escape(name)}[\n(]", pages):
+        if not re.search(rf"\[`([\w:.]*(::|\.))?{re.escape(name)}[`(]", pages):
             logging.getLogger(__name__).warning("%s stands on no page of docs/reference", name)
 
 
@@ -108,5 +152,6 @@ def complete_theme(app, exception):
 
 def setup(app):
     app.connect("builder-inited", check_reference)
+    app.connect("source-read", directives)
     app.connect("autodoc-process-docstring", keep_columns)
     app.connect("build-finished", complete_theme)

@@ -80,6 +80,7 @@ struct Layer {
   FeedForward feed_forward;
 };
 
+// docs: add + norm
 /// stream += branch; gives RMSNorm of the new stream.
 Vector add_norm(Vector& stream, const Vector& branch, const Vector& gamma) {
   Vector h(d_model);
@@ -91,6 +92,7 @@ Vector add_norm(Vector& stream, const Vector& branch, const Vector& gamma) {
                                     .y = {h.data(), 1, d_model}});
   return h;
 }
+// docs: end
 
 int main() {
   std::vector<Layer> layers(n_layers);
@@ -102,12 +104,14 @@ int main() {
   for (std::size_t t = 0; t < length; ++t) {
     Vector stream(d_model, 0);
     const auto row = embedding.weight.begin() + static_cast<std::ptrdiff_t>(token * d_model);
+    // docs: layers
     Vector branch(row, row + d_model);  // the embedding enters the stream as the first branch
     for (Layer& layer : layers) {
       branch = layer.attention(add_norm(stream, branch, layer.attention_gamma));
       branch = layer.feed_forward(add_norm(stream, branch, layer.feed_forward_gamma));
     }
     h = add_norm(stream, branch, final_gamma);
+    // docs: end
     const Vector logits = embedding(h);
     token = static_cast<std::size_t>(std::ranges::max_element(logits) - logits.begin());
     std::printf(" %zu", token);

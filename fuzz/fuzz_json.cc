@@ -1,6 +1,12 @@
+#include <cstdlib>
+
 #include "fuzz.h"
 #include "io/json.h"
 
+/// Whatever is read is written as JSON that is read as the same again.
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  return fuzz(data, size, [](const std::string& text) { addnorm::io::parse_json(text, "file"); });
+  return fuzz(data, size, [](const std::string& text) {
+    const addnorm::io::Json read = addnorm::io::parse_json(text, "file");
+    if (addnorm::io::try_parse_json(read.dump()) != read) std::abort();
+  });
 }

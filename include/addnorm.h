@@ -34,10 +34,11 @@
 /// Every other overlap is an error, but columns of one matrix beside each other do not overlap.
 ///
 /// Nothing is allocated after a thread's first call, but for the sentence of an error. Calls from
-/// several threads at once are safe. Rows are divided among `threads` threads of OpenMP where that
-/// pays: 0 means as many as it has (OMP_NUM_THREADS), 1 that all is done on the caller's thread,
-/// for engines with a pool of their own. A forked process has one thread. The bits depend neither
-/// on their number nor on the instruction set.
+/// several threads at once are safe. Rows are divided among `threads` threads where that pays: 0
+/// means as many as OpenMP has (OMP_NUM_THREADS), 1 that all is done on the caller's thread, for
+/// engines with a pool of their own. A forked process has one thread. All calls of a process share
+/// a pool, whose threads sleep soon after a call. The bits depend neither on the number of threads
+/// nor on the instruction set.
 
 // NOLINTBEGIN(modernize-*, readability-identifier-naming): this is C
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/diagnose.h"
@@ -14,6 +15,7 @@
 #include "io/profile.h"
 #include "module.h"
 #include "report/doctor_report.h"
+#include "report/doctor_words.h"
 #include "report/terminal.h"
 
 namespace addnorm::python {
@@ -48,6 +50,16 @@ std::string text_of(const report::Diagnosis& diagnosis, int width, bool in_color
   return report::adapt(text, {.color = color, .width = width});
 }
 
+/// Of each group of findings, as the text has them: the index of the worst, and all places.
+std::vector<std::pair<std::size_t, std::string>> groups_of(const report::Diagnosis& diagnosis) {
+  std::vector<std::pair<std::size_t, std::string>> groups;
+  for (const report::Group& group : report::grouped(diagnosis.findings)) {
+    const auto worst = static_cast<std::size_t>(&group.worst() - diagnosis.findings.data());
+    groups.emplace_back(worst, places(group));
+  }
+  return groups;
+}
+
 }  // namespace
 
 void add_doctor(py::module_& m) {
@@ -57,6 +69,9 @@ void add_doctor(py::module_& m) {
       .def("accepting", &accepting, Release())
       .def("profile", &profile_of, Release())
       .def_property_readonly("sound", &report::Diagnosis::sound)
+      .def_property_readonly(
+          "verdict", [](const report::Diagnosis& diagnosis) { return verdict(diagnosis).text; })
+      .def("groups", &groups_of)
       .def("text", &text_of, Release())
       .def("json", &report::doctor_json, Release())
       .def("html", &report::doctor_html, Release());

@@ -4,7 +4,12 @@
 
 #include <pybind11/stl.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "base/require.h"
+#include "cli/called_program.h"
 #include "cli/command.h"
 #include "module.h"
 
@@ -26,9 +31,17 @@ Command serve_command(CLI::App& program) {
 }  // namespace addnorm::cli
 
 namespace addnorm::python {
+namespace {
+
+int run_program(const std::string& called, std::vector<std::string> arguments) {
+  cli::set_called_program(called.c_str());
+  return cli::run_program(std::move(arguments));
+}
+
+}  // namespace
 
 void add_program(py::module_& m) {
-  m.def("run_program", &cli::run_program, py::call_guard<py::gil_scoped_release>());
+  m.def("run_program", &run_program, py::call_guard<py::gil_scoped_release>());
 }
 
 }  // namespace addnorm::python

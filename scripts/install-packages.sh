@@ -35,7 +35,7 @@ for group in "$@"; do
     wheel) packages+=(cmake ninja-build g++ libfmt-dev libhwy-dev libeigen3-dev nlohmann-json3-dev
                       libcli11-dev python3-dev python3-venv) ;;
     docs)  packages+=(doxygen python3-sphinx python3-breathe python3-myst-parser furo
-                      python3-sphinx-copybutton python3-sphinxcontrib.programoutput) ;;
+                      python3-sphinx-copybutton) ;;
     # What makes Debian packages and tries them; the shells whose completion is tried; abidiff.
     deb)   packages+=(dpkg-dev file lintian mmdebstrap mandoc fish zsh abigail-tools) ;;
     debian) packages+=(mmdebstrap rsync) ;;  # what makes another Debian to build in

@@ -439,6 +439,75 @@ TEST_F(CliTest, LabWritesItsFiguresAndTheSameOnesAgain) {
   EXPECT_NE(json, Json::parse(run(std::string(kSmallFigure) + " --seed 1 --json").out));
 }
 
+TEST_F(CliTest, LabShowsAllFiguresOfItsFolderOnOnePage) {
+  const auto page = [&] { return io::read_file(folder_ / "out/lab/index.html"); };
+  const auto figures = [&] {
+    std::vector<std::string> names;
+    const std::string html = page();
+    constexpr std::string_view kHead = "<h2 id=\"";
+    for (std::size_t at = 0; (at = html.find(kHead, at)) != html.npos;) {
+      at += kHead.size();
+      names.push_back(html.substr(at, html.find('"', at) - at));
+    }
+    return names;
+  };
+  run("lab epsilon pipeline --width 16");
+  EXPECT_THAT(figures(), ElementsAre("pipeline", "epsilon"));
+  const std::string both = page();
+  const Result second = run(kSmallFigure);
+  EXPECT_EQ(second.status, 0) << second.err;
+  EXPECT_THAT(figures(), ElementsAre("gradient-flow", "pipeline", "epsilon"));
+  EXPECT_THAT(second.out, AllOf(HasSubstr("out/lab/gradient-flow.svg"),
+                                HasSubstr("out/lab/gradient-flow.json"), Not(HasSubstr("FIGURE"))));
+  fs::remove(folder_ / "out/lab/gradient-flow.json");
+  run("lab pipeline --width 16");
+  EXPECT_EQ(page(), both) << "figures come back from their files as they were";
+
+  write("out/lab/epsilon.json", "{\"figure\": \"epsilon\"}");  // cut off, or of another version
+  const Result third = run("lab pipeline --width 16");
+  EXPECT_EQ(third.status, 0);
+  EXPECT_THAT(third.err,
+              AllOf(StartsWith("addnorm lab: index.html leaves out out/lab/epsilon.json: "),
+                    EndsWith("\n")));
+  EXPECT_THAT(figures(), ElementsAre("pipeline"));
+}
+
+TEST_F(CliTest, PrintsCommandsThatCanBeTypedWhereItWasCalled) {
+  fs::create_directory(folder_ / "my tools");
+  fs::create_symlink(ADDNORM_PROGRAM, folder_ / "my tools/addnorm");
+  const auto shell = [&](const std::string& command) {
+    const std::string line = "cd '" + folder_.string() + "' && " + command + " > said 2>&1";
+    const int status = std::system(line.c_str());
+    return std::pair(status, io::read_file(folder_ / "said"));
+  };
+  const auto commands_in = [](const std::string& text) {
+    std::vector<std::string> commands;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("  'my tools/addnorm' ")) commands.push_back(line);
+    }
+    return commands;
+  };
+  const std::string program = "'my tools/addnorm' ";
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += "To be, or not to be: that is the question. ";
+  write("it's a text", text);
+  const std::string small = " --steps 2 --width 16 --heads 2 --context 16 --seeds 1";
+  const auto [done, out] = shell(program + "study --text \"it's a text\" --placement pre" + small);
+  EXPECT_EQ(done, 0) << out;
+  const std::vector<std::string> next = commands_in(out);
+  ASSERT_EQ(next.size(), 4u) << out;
+  for (const std::string& command : next) {
+    const bool is_study = command.find(" study ") != std::string::npos;
+    const auto [status, words] = shell(command + (is_study ? small : ""));
+    EXPECT_EQ(status, 0) << command << "\n" << words;
+  }
+  EXPECT_EQ(commands_in(shell(program + "lab list").second).size(), 3u);
+  EXPECT_EQ(commands_in(shell(program + "trace --help").second).size(), 6u);
+  EXPECT_THAT(shell(program + "trace").second, HasSubstr("'my tools/addnorm' trace 1 2 3 4"));
+  EXPECT_THAT(shell(program + "manual man").second, Not(HasSubstr("my tools")));
+}
+
 TEST_F(CliTest, LabTakesASeedForAFigureThatDrawsOnce) {
   const Json json = run_json("lab pipeline --width 16 --seed 3 --json");
   EXPECT_EQ(json["options"], Json({{"width", 16}, {"seed", 3}}));

@@ -230,8 +230,38 @@ TEST_F(DoctorCommandTest, RefusesSpoiltModels) {
   expect("llama", "config.json", "the nearest is llama, whose names 9 of ",
          replace("\"llama\"", "\"mamba\""));
   expect("llama", "config.json", "line", [](std::string& b) { b.resize(b.size() / 2); });
-  expect("llama", "config.json", "deep",
-         [](std::string& b) { b = std::string(200'000, '[') + std::string(200'000, ']'); });
+  expect("llama", "config.json", "config.json: is not JSON: line",
+         [](std::string& b) { b += "{}"; });
+  const std::string bomb = "{\"x\":" + std::string(100'000, '[');
+  expect("llama", "config.json", "config.json: column 37: nested more than 32 deep",
+         [&](std::string& b) { b = bomb; });
+  expect("llama3", "model.safetensors.index.json",
+         "index.json: column 37: nested more than 32 deep", [&](std::string& b) { b = bomb; });
+  expect("llama", weights, "model.safetensors: header: column 37: nested more than 32 deep",
+         [&](std::string& b) {
+           const std::uint64_t length = bomb.size();
+           b = std::string(reinterpret_cast<const char*>(&length), sizeof length) + bomb;
+         });
+}
+
+/// Settings and a profile that cannot be read are errors. A line of metrics is passed over.
+TEST_F(DoctorCommandTest, RefusesOrPassesOverDeepJsonInARun) {
+  write("text", std::string(4000, 'a'));
+  ASSERT_EQ(run("train --text text --out run --preset tiny --steps 4 --profile-every 2").status, 0);
+  const std::string bomb = "{\"x\":" + std::string(100'000, '[');
+  const auto spoil_run = [&](const std::string& file, const std::string& bytes) {
+    fs::remove_all(folder_ / "spoilt");
+    fs::copy(folder_ / "run", folder_ / "spoilt");
+    write("spoilt/" + file, bytes);
+  };
+  spoil_run("config.json", bomb);
+  expect_error({"doctor", "spoilt"}, "config.json: column 37: nested more than 32 deep");
+  const std::string profile = io::read_file((folder_ / "run/profile.jsonl").string());
+  spoil_run("profile.jsonl", profile + bomb + "\n");
+  expect_error({"doctor", "spoilt"}, ": column 37: nested more than 32 deep");
+  const std::string metrics = io::read_file((folder_ / "run/metrics.jsonl").string());
+  spoil_run("metrics.jsonl", bomb + "\n" + metrics);
+  EXPECT_EQ(run("doctor spoilt").out.size(), run("doctor run").out.size() + 3);  // of the name
 }
 
 TEST_F(DoctorCommandTest, RefusesBadInput) {
@@ -246,7 +276,8 @@ TEST_F(DoctorCommandTest, RefusesBadInput) {
   expect_error({"doctor", "."}, "no config.json");
   expect_error({"doctor", "empty.jsonl"}, "holds no profile");
   expect_error({"doctor", "header.jsonl"}, "no line but the first");
-  expect_error({"doctor", "nan.jsonl"}, "line 2");
+  expect_error({"doctor", "nan.jsonl"},
+               "nan.jsonl: line 2: is not JSON: column 20: unexpected NaN");
   expect_error({"doctor", "huge.jsonl"}, "n_layers is 18446744073709551615");
   expect_error({"doctor", kModels + "gpt2", "--logits", "out.npy"}, "--logits: requires --tokens");
   expect_error({"doctor", kModels + "gpt2", "--tokens", "text.txt"}, "is not a .npy file");
@@ -260,7 +291,7 @@ TEST_F(DoctorCommandTest, RefusesBadInput) {
   write("placeless.jsonl", R"({"addnorm_profile":1})"s + "\n{\"layer\":0,\"rms\":1}\n");
   expect_error({"doctor", "placeless.jsonl"}, "line 2: there is no sublayer");
   write("deep.jsonl", std::string(100'000, '[') + "\n");
-  expect_error({"doctor", "deep.jsonl"}, "line 1");
+  expect_error({"doctor", "deep.jsonl"}, "deep.jsonl: line 1: column 33: nested more than 32 deep");
 }
 
 // The second file is a pipe: when it is opened for reading, the first has been mapped.

@@ -196,12 +196,20 @@ class Case {
       gradient.lanes = {gradient_.view()};
     }
     for (std::size_t i = 0; i < x_.size(); ++i) {
-      compare("x", golden_.at("dx").at(i), numbers(gradient.lanes[i]));
+      const auto expected = golden_.at("dx").at(i).get<Numbers>();
+      for (std::size_t r = 0; r < rows_; ++r) {
+        const std::span<const double> row = std::span(expected).subspan(r * d_model_, d_model_);
+        compare_numbers(fmt::format("x, row {}", r), row, gradient.lanes[i].row(r));
+      }
     }
   }
 
   void compare(const std::string& what, const Json& expected, std::span<const double> actual) {
-    const double error = testing::relative_error(actual, expected.get<Numbers>());
+    compare_numbers(what, expected.get<Numbers>(), actual);
+  }
+  void compare_numbers(const std::string& what, std::span<const double> expected,
+                       std::span<const double> actual) {
+    const double error = testing::relative_error(actual, expected);
     EXPECT_LE(error, kTolerance) << what;
     if (error >= worst_error_) {
       worst_error_ = error;

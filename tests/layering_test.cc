@@ -19,6 +19,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Not;
 namespace fs = std::filesystem;
 
 /// Each folder of src/ and the folders that its target links, straight or by way of others.
@@ -72,6 +73,14 @@ std::vector<std::string> wrong_includes(const fs::path& file, const std::string&
     if (!may_include(folder, used)) wrong.push_back((*match)[1]);
   }
   return wrong;
+}
+
+/// The calls in `text` that read JSON by other means than io/json.h.
+std::vector<std::string> other_json_readers(const std::string& text) {
+  static const std::regex call(
+      R"((\w*[Jj]son|basic_json(<[^;]*>)?)::(parse|accept|sax_parse|from_\w+)\b|>>\s*json\b|)"
+      R"(\b(simdjson|rapidjson|jsoncpp|Json::Value|boost/json|cJSON_Parse|json_tokener|yyjson)\b)");
+  return {std::sregex_token_iterator(text.begin(), text.end(), call), {}};
 }
 
 /// The marks of unfinished work in `text`.
@@ -153,6 +162,31 @@ TEST(LayeringTest, IncludesFollowLinks) {
   for (const char* top : {"include", "src", "apps"}) {
     for (const fs::path& path : files_below(root() / top)) {
       EXPECT_THAT(wrong_includes(path.lexically_relative(root()), read(path)), IsEmpty()) << path;
+    }
+  }
+}
+
+TEST(LayeringTest, OtherReadersOfJsonAreSeen) {
+  for (const char* text :
+       {"Json::parse(text)", "nlohmann::json::parse(text)", "nlohmann::ordered_json::parse(text)",
+        "io::Json::accept(text)", "Json::sax_parse(text, &handler)", "Json::from_cbor(bytes)",
+        "nlohmann::basic_json<>::parse(text)", "stream >> json;",
+        "#include <rapidjson/reader.h>"}) {
+    EXPECT_THAT(other_json_readers(text), Not(IsEmpty())) << text;
+  }
+  EXPECT_THAT(other_json_readers("io::parse_json(text, file), Json::object(), Json::array()"),
+              IsEmpty());
+}
+
+/// Its limits hold for all that comes from outside.
+TEST(LayeringTest, JsonHasOneReader) {
+  const fs::path reader = root() / "src/io/json.cc";
+  EXPECT_THAT(other_json_readers(read(reader)), ElementsAre("Json::sax_parse"));
+  for (const char* top : {"include", "src", "apps", "python", "fuzz", "bench"}) {
+    for (const fs::path& path : files_below(root() / top)) {
+      const bool is_source = path.extension() == ".cc" || path.extension() == ".h";
+      if (!is_source || path == reader || path.string().ends_with("_test.cc")) continue;
+      EXPECT_THAT(other_json_readers(read(path)), IsEmpty()) << path;
     }
   }
 }

@@ -159,6 +159,62 @@ TEST_F(ServeRunsTest, ListsRunsAndHowFarTheyAre) {
   EXPECT_EQ(std::ranges::count(later, Json("running"), [](auto& run) { return run["state"]; }), 0);
 }
 
+/// Files of a run that would end the server or hide the other runs.
+TEST_F(ServeRunsTest, ListsTheOtherRunsBesideMalformedOnes) {
+  const std::string open = std::string(100'000, '['), close = std::string(100'000, ']');
+  std::string objects;
+  for (int i = 0; i < 100'000; ++i) objects += "{\"a\":";
+  const std::map<std::string, std::string> configs = {
+      {"deep", "{\"a\":" + open + close + "}"},
+      {"unfinished", "{\"a\":" + open},
+      {"objects", objects},
+      {"array", open + close},
+      {"nothing", ""},
+      {"twice", R"({"lr":1,"lr":2})"},
+      {"zero", "{}\0{}"s},
+      {"text", "{\"a\":\"\xff\"}"},
+      {"number", R"({"lr":1e999})"},
+      {"nan", R"({"lr":NaN})"},
+      {"large", "{}" + std::string(2 << 20, ' ')},
+  };
+  for (const auto& [run, config] : configs) {
+    fs::create_directories(folder_ / "runs" / run);
+    write("runs/" + run + "/config.json", config);
+    write("runs/" + run + "/metrics.jsonl", "{\"step\":1,\"loss\":2}\n");
+  }
+  const std::map<std::string, std::string> metrics = {
+      {"deep line", R"({"loss":1,"a":)" + open + close + "}\n"},
+      {"objects line", R"({"loss":1,"a":)" + objects + "\n"},
+      {"value", R"({"step":1,"loss":)" + std::string(30, '[') + std::string(30, ']') + "}\n"},
+      {"types", R"({"step":"1","loss":"2","tokens":-1,"seconds":{}})"s + "\n" +
+                    R"({"stopped":["loss"]})" + "\n"},
+      {"bytes", "\"loss\"\0\xff\n"s},
+  };
+  for (const auto& [run, lines] : metrics) {
+    fs::create_directories(folder_ / "runs" / run);
+    write("runs/" + run + "/config.json", R"({"steps":2})");
+    write("runs/" + run + "/metrics.jsonl", lines);
+  }
+  const Server server(folder_, "--runs runs");
+  std::map<std::string, Json> runs;
+  for (const Json& run : Json::parse(server.get("/api/runs").body)) runs[run["name"]] = run;
+  EXPECT_EQ(runs.size(), 3 + configs.size() + metrics.size());
+  EXPECT_EQ(runs["finished"]["state"], "finished");
+  for (const auto& [run, config] : configs) {
+    EXPECT_EQ(runs[run]["config"], Json::object()) << run;
+    EXPECT_EQ(runs[run]["step"], 1) << run;
+    EXPECT_THAT(runs[run]["stopped"].get<std::string>(), StartsWith("config.json: ")) << run;
+  }
+  EXPECT_EQ(runs["deep"]["stopped"], "config.json: column 37: nested more than 32 deep");
+  for (const auto& [run, lines] : metrics) {
+    EXPECT_EQ(runs[run]["config"]["steps"], 2) << run;
+    for (const char* key : {"loss", "tokens", "seconds", "stopped"}) {
+      EXPECT_TRUE(runs[run][key].is_null()) << run << " " << key << " " << runs[run][key];
+    }
+  }
+  EXPECT_EQ(server.get("/runs.html").status, 200);
+}
+
 TEST_F(ServeRunsTest, FindsTheLastValidationFarBack) {
   std::string lines = "{\"step\":1,\"validation_loss\":3}\n";
   for (int step = 1; step <= 20000; ++step) {

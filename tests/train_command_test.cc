@@ -195,6 +195,7 @@ TEST_F(TrainCommandTest, RefusesBadInput) {
   write("bad.json", R"({"wdith": 3})");
   write("no.json", "{\n  width: 3\n}");
   write("twice.json", R"({"width": 3, "width": 4})");
+  write("deep.json", "{\"width\": " + std::string(100'000, '['));
   expect_refused(kSmall, "--out: is missing");
   expect_refused("--out run --text empty", "the text has 0 bytes");
   expect_refused("--out run --text short",
@@ -203,8 +204,10 @@ TEST_F(TrainCommandTest, RefusesBadInput) {
   expect_refused("--out run", "--text: is missing");
   expect_refused("--out run --config bad.json "s, R"("wdith" is no setting)");
   expect_refused("--out run --config no.json",
-                 "no.json: is not JSON: parse error at line 2, column 3");
-  expect_refused("--out run --config twice.json", R"(twice.json: "width" stands twice)");
+                 "no.json: is not JSON: line 2, column 3: unexpected width, expected a key");
+  expect_refused("--out run --config twice.json",
+                 R"(twice.json: column 20: the key "width" stands twice)");
+  expect_refused("--out run --config deep.json", "deep.json: column 42: nested more than 32 deep");
   expect_refused("--out run --config no.json --preset tiny",
                  "--preset: no.json has the settings already");
   write("config.json", R"({"something": "else"})");

@@ -3,6 +3,7 @@ import type { UserConfig } from 'vite';
 import { defineConfig } from 'vitest/config';
 import { compress } from './plugins/compress.ts';
 import { genesis } from './plugins/genesis.ts';
+import { layers } from './plugins/layers.ts';
 import { catalogues } from './plugins/po.ts';
 import { preloadKernels, prerender } from './plugins/prerender.ts';
 import { woff2 } from './plugins/woff2.ts';
@@ -20,7 +21,7 @@ const inBrowser = {
 
 /** What every build of the sources needs. */
 export const sources: UserConfig = {
-  plugins: [genesis(), woff2()],
+  plugins: [genesis(), layers(), woff2()],
   resolve: {
     alias: [
       { find: /^#root/, replacement: root.slice(0, -1) },

@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vite';
 import { genesis, genesisText } from './plugins/genesis.ts';
+import { layers } from './plugins/layers.ts';
 import { catalogueOf, translatedLanguages } from './plugins/po.ts';
 import { prerender } from './plugins/prerender.ts';
 import { singleFile } from './plugins/single-file.ts';
@@ -18,6 +19,7 @@ export default defineConfig({
   publicDir: false,
   plugins: [
     genesis(),
+    layers(),
     woff2(FONTS),
     prerender(sources),
     singleFile({

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/require.h"
+#include "cli/called_program.h"
 #include "io/file.h"
 
 namespace addnorm::cli {
@@ -32,6 +33,13 @@ CLI::Option* add_text(CLI::App& app, std::vector<std::string>& files) {
       .add_option("--text", files,
                   "text to train on (default: the King James Bible, of Debian's bible-kjv)")
       ->type_name("FILE");
+}
+
+std::string text_flag(const std::vector<std::string>& files) {
+  std::string flag;
+  for (const std::string& file : files)
+    flag += (flag.empty() ? " --text " : " ") + shell_word(file);
+  return flag;
 }
 
 std::string read_text_or_default(const std::vector<std::string>& files) {

@@ -105,8 +105,7 @@ void write_output(model::StreamedModel& model, const doctor::Tokens& tokens,
 
 /// Whether the path is a JSON file of a run's settings, and not a model's config.json.
 bool is_settings(const std::string& path) {
-  return path.ends_with(".json") &&
-         !io::parse_json(io::read_file(path), path).contains("model_type");
+  return path.ends_with(".json") && !io::read_json(path).contains("model_type");
 }
 
 /// The text of a run, if it can be read; of settings always some.

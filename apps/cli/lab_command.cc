@@ -1,6 +1,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "addnorm/error.h"
 #include "base/require.h"
+#include "cli/called_program.h"
 #include "cli/command.h"
 #include "cli/default_text.h"
 #include "cli/options.h"
@@ -21,11 +23,14 @@
 namespace addnorm::cli {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr const char* kLabMeaning =
     R"(Draws or trains networks, measures them, and plots the prediction of theory on the same axes. Each
 claim gets a verdict: inside the prediction, outside, or not applicable. ± is four standard errors of a
 mean over seeds.
-Prints plots and verdicts; writes FIGURE.svg, FIGURE.json and index.html with all figures.
+Prints plots and verdicts; writes FIGURE.svg, FIGURE.json and index.html, which shows all figures whose
+FIGURE.json is in the folder.
 
 Without a figure, or with `list`, prints the figures and their options. `all` runs every figure; an
 option applies to the figures that accept it. --break puts a silent bug into the measured network; the
@@ -38,7 +43,7 @@ constexpr const char* kLabNext = R"(
 Try next:
   addnorm lab gradient-flow --layers 24 --seeds 16
   addnorm lab gradient-flow --break norm-missing
-  addnorm lab all --out out/lab
+  addnorm lab all --out out/lab{}
 )";
 
 struct LabFlags {
@@ -48,6 +53,10 @@ struct LabFlags {
   std::string out = "out/lab";
   bool json = false;
 };
+
+std::string next_text(const LabFlags& flags) {
+  return as_called(fmt::format(kLabNext, text_flag(flags.text)));
+}
 
 std::vector<report::LabRun> plan_named(const LabFlags& flags) {
   for (const std::string& name : flags.figures) lab::find_figure(name);
@@ -127,14 +136,15 @@ ExitStatus list(const LabFlags& flags, const CLI::App& app) {
     of_figures.emplace_back(option.flag);
   for (const std::string& flag : of_figures) {
     require(app.count(flag) == 0,
-            "{}: no figure is named; expected one that 'addnorm lab list' shows, or all", flag);
+            "{}: no figure is named; expected one that '{} lab list' shows, or all", flag,
+            called_program());
   }
   report::Terminal terminal(stdout);
   if (flags.json) {
     fmt::print("{}", report::lab_list_json(lab::figures()));
   } else {
     terminal.write(report::lab_list_text(lab::figures(), terminal.width()));
-    terminal.write(kLabNext);
+    terminal.write(next_text(flags));
   }
   return kDone;
 }
@@ -160,13 +170,35 @@ std::vector<std::string> output_names(const std::vector<report::LabRun>& runs) {
   return names;
 }
 
-void write_all(const std::vector<report::LabRun>& runs, const std::vector<std::string>& names) {
+/// The runs and the figures that other runs have left in the folder, in the order of the lab.
+std::vector<report::LabEntry> all_entries(const std::vector<report::LabRun>& runs,
+                                          const std::string& folder) {
+  std::vector<report::LabEntry> entries;
+  for (const lab::Figure& figure : lab::figures()) {
+    const auto run = std::ranges::find_if(
+        runs, [&](const report::LabRun& r) { return r.figure.name == figure.name; });
+    const fs::path file = fs::path(folder) / fmt::format("{}.json", figure.name);
+    if (run != runs.end()) {
+      entries.push_back(report::lab_entry(*run));
+    } else if (fs::exists(file)) {
+      try {
+        entries.push_back(report::read_lab_json(io::read_file(file), file));
+      } catch (const Error& error) {
+        fmt::print(stderr, "addnorm lab: index.html leaves out {}\n", error.what());
+      }
+    }
+  }
+  return entries;
+}
+
+void write_all(const std::vector<report::LabRun>& runs, const std::vector<std::string>& names,
+               const std::string& folder) {
   std::vector<io::OutputFile> files;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     files.push_back({names[2 * i], report::lab_svg(runs[i])});
     files.push_back({names[2 * i + 1], report::lab_json(runs[i])});
   }
-  files.push_back({names.back(), report::lab_html(runs)});
+  files.push_back({names.back(), report::lab_html(all_entries(runs, folder))});
   io::write_files(files);
 }
 
@@ -176,14 +208,17 @@ void print_json(const std::vector<report::LabRun>& runs, bool as_array) {
   fmt::print("{}", as_array ? "[" + text + "]\n" : text);
 }
 
-void print_text(const std::vector<report::LabRun>& runs, const std::vector<std::string>& names) {
+void print_text(const std::vector<report::LabRun>& runs, const std::vector<std::string>& names,
+                const LabFlags& flags) {
   report::Terminal terminal(stdout);
   for (const report::LabRun& run : runs)
     terminal.write(report::lab_text(run, terminal.width()) + "\n");
   if (runs.size() > 1) terminal.write(report::lab_summary(runs, terminal.width()) + "\n");
-  terminal.print("Page: {}\nImages and numbers in the same folder: FIGURE.svg, FIGURE.json\n",
-                 names.back());
-  terminal.write(kLabNext);
+  terminal.print("Page: {}\nImages and numbers:\n", names.back());
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    terminal.print("  {}, {}\n", names[2 * i], names[2 * i + 1]);
+  }
+  terminal.write(next_text(flags));
 }
 
 ExitStatus run(const LabFlags& flags, const CLI::App& app) {
@@ -191,11 +226,11 @@ ExitStatus run(const LabFlags& flags, const CLI::App& app) {
   std::vector<report::LabRun> runs = plan(flags, app);
   const std::vector<std::string> names = prepare_outputs(flags.out, output_names(runs));
   measure(runs);
-  write_all(runs, names);
+  write_all(runs, names, flags.out);
   if (flags.json) {
     print_json(runs, runs.size() > 1 || flags.figures[0] == "all");
   } else {
-    print_text(runs, names);
+    print_text(runs, names, flags);
   }
   const bool any_outside = std::ranges::any_of(runs, [](const report::LabRun& run) {
     return run.result.verdict() == lab::Verdict::kOutside;

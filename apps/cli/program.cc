@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <new>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 
 #include "base/require.h"
 #include "base/shorten.h"
+#include "cli/called_program.h"
 #include "cli/command.h"
 #include "cli/manual.h"
 #include "cli/options.h"
@@ -100,8 +102,17 @@ std::string message_of(const CLI::ParseError& error, const CLI::App& program) {
   return error.what();
 }
 
+/// Its examples can be typed where the program was called.
+class Formatter : public CLI::Formatter {
+ public:
+  std::string make_footer(const CLI::App* app) const override {
+    return as_called(CLI::Formatter::make_footer(app));
+  }
+};
+
 ExitStatus run(std::vector<std::string> arguments) {
   CLI::App program(kDescription, "addnorm");
+  program.formatter(std::make_shared<Formatter>());
   program.set_version_flag("--version", "addnorm " ADDNORM_VERSION);
   program
       .add_option_function<std::uint64_t>(

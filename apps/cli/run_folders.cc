@@ -56,7 +56,7 @@ std::uintmax_t size_of(const fs::path& file) {
   return error ? 0 : size;
 }
 
-/// What a file has from there on.
+/// The bytes of a file from `from` on.
 std::string read_from(const fs::path& file, std::uintmax_t from) {
   if (from >= size_of(file)) return "";
   std::ifstream stream(file, std::ios::binary);
@@ -64,14 +64,20 @@ std::string read_from(const fs::path& file, std::uintmax_t from) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// The last line that ends and holds `part`, as JSON; null if there is none.
+/// The last whole line that holds `part`; null where there is none, or where it is no JSON.
 io::Json last_line_with(std::string_view text, std::string_view part) {
   text = text.substr(0, text.rfind('\n') + 1);
   const std::size_t at = text.rfind(part);
   if (at == std::string_view::npos) return nullptr;
   const std::size_t begin = text.rfind('\n', at) + 1;  // npos + 1 is 0
-  io::Json line = io::Json::parse(text.substr(begin, text.find('\n', at) - begin), nullptr, false);
-  return line.is_object() ? line : io::Json();
+  return io::try_parse_json(text.substr(begin, text.find('\n', at) - begin)).value_or(nullptr);
+}
+
+/// The value of a key; null where there is none that can be read as a T.
+template <typename T>
+io::Json value_at(const io::Json& line, const char* key) {
+  const auto found = line.find(key);
+  return found != line.end() && io::fits<T>(*found) ? *found : io::Json();
 }
 
 /// How far a run has come. Validations may be rare: more of the file is read until there is one,
@@ -86,15 +92,12 @@ io::Json progress(const fs::path& metrics) {
     const io::Json stopped = last_line_with(text, R"("stopped")");
     const bool is_whole = length >= std::min(size, kMost);
     if (!is_whole && (step.is_null() || validation.is_null())) continue;
-    const auto value = [](const io::Json& line, const char* key) {
-      return line.is_object() && line.contains(key) ? line[key] : io::Json();
-    };
-    return {{"step", value(step, "step")},
-            {"loss", value(step, "loss")},
-            {"tokens", value(step, "tokens")},
-            {"seconds", value(step, "seconds")},
-            {"validation_loss", value(validation, "validation_loss")},
-            {"stopped", value(stopped, "stopped")}};
+    return {{"step", value_at<std::size_t>(step, "step")},
+            {"loss", value_at<double>(step, "loss")},
+            {"tokens", value_at<std::size_t>(step, "tokens")},
+            {"seconds", value_at<double>(step, "seconds")},
+            {"validation_loss", value_at<double>(validation, "validation_loss")},
+            {"stopped", value_at<std::string>(stopped, "stopped")}};
   }
 }
 
@@ -107,10 +110,22 @@ bool is_locked(const fs::path& file) {
   return locked;
 }
 
+/// The settings of a run. Throws Error where they cannot be read.
+io::Json read_config(const fs::path& run) {
+  constexpr std::uintmax_t kMost = 1 << 20;
+  const fs::path file = run / "config.json";
+  require(size_of(file) <= kMost, "config.json: has more than {} bytes", kMost);
+  return io::parse_json(read_from(file, 0), "config.json");
+}
+
 io::Json description(const std::string& name, const fs::path& run) {
-  const io::Json config = io::Json::parse(read_from(run / "config.json", 0), nullptr, false);
-  io::Json json{{"name", name}, {"config", config.is_object() ? config : io::Json::object()}};
+  io::Json json{{"name", name}, {"config", io::Json::object()}};
   json.update(progress(run / "metrics.jsonl"));
+  try {
+    json["config"] = read_config(run);
+  } catch (const Error& error) {
+    json["stopped"] = error.what();
+  }
   const bool is_done = json["step"].is_number() && json["stopped"].is_null() &&
                        json["step"] == json["config"].value("steps", io::Json());
   json["state"] = is_locked(run / ".lock") ? "running" : is_done ? "finished" : "stopped";

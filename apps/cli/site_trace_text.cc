@@ -192,12 +192,17 @@ std::string SiteSteps::how(char letter, const MixForm& mix, std::size_t to,
     learned = learned || mix.learned(t_.place, i / from, i % from);
   }
   std::string text = fmt::format("{}: {}.", letter, mix.formula);
-  if (mix.source != Source::kNone && mix.made(t_.place)) {
+  if (mix.source == Source::kPrevious && t_.place.site() == 0) {
+    text += " No sublayer stands before the first one: it takes the first lane alone.";
+  } else if (mix.source != Source::kNone && mix.made(t_.place)) {
     text += fmt::format(
         " Made of {} by weights that start at 0: at first they are the same for all tokens.",
         kSources[static_cast<std::size_t>(mix.source)]);
   } else {
-    text += learned ? " Training starts with these numbers." : " Constant.";
+    const bool elsewhere = mix.formula.find("learned") != mix.formula.npos;
+    text += learned     ? " Training starts with these numbers."
+            : elsewhere ? " In this sublayer they are constant."
+                        : " Constant.";
   }
   return text;
 }
@@ -205,6 +210,7 @@ std::string SiteSteps::how(char letter, const MixForm& mix, std::size_t to,
 void SiteSteps::add_stream() {
   const std::vector<double>& first = t_.lanes.front();
   if (!form_.several()) {
+    add_norm(t_.entry, {"e", "x", ", of the embedding e"});
     steps_.push_back({"Input", "x", "", first, names("x", first), kCyan, kStream});
     return;
   }
@@ -267,7 +273,8 @@ void SiteSteps::add_update() {
     text = "W starts random and is 0 here; b starts at −1, so the gate is σ(−1) = 0.2689.\n";
     for (std::string& label : labels) label = fmt::format("0.2689 × ({}) =", label);
   } else {
-    formula = fmt::format("u = {0} − ⟨{0}, {1}⟩/⟨{1}, {1}⟩·{1}, without its part along {1}", f, x);
+    formula = fmt::format(
+        "u = {0} − ⟨{0}, {1}⟩/(⟨{1}, {1}⟩ + 1e-6)·{1}, without its part along {1}", f, x);
     labels = names("u", t_.u);
   }
   steps_.push_back({"Update", formula, text, t_.u, labels, kOrange, kStream});
@@ -323,8 +330,11 @@ void SiteSteps::add_sum() {
     return factor.form != ResidualFactor::Form::kConstant;
   };
   if (is_learned(p_.skip)) text += "The factor of x is learned and starts there.\n";
-  if (is_learned(p_.gain))
+  if (p_.gain.form == ResidualFactor::Form::kLearnedMagnitudes) {
+    text += fmt::format("The factor of {} is |v| of a learned v, which starts there.\n", u);
+  } else if (is_learned(p_.gain)) {
     text += fmt::format("The factor of {} is learned and starts there.\n", u);
+  }
   if (p_.survival.formula != "1") {
     const double survival = p_.survival.value(t_.place.depth);
     text += wrapped(

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/called_program.h"
 #include "cli/command.h"
 #include "cli/default_text.h"
 #include "cli/options.h"
@@ -43,9 +44,9 @@ lab::Study run_with_progress(const StudyFlags& flags, const train::ByteText& tex
 
 constexpr const char* kStudyNext = R"(
 Try next:
-  addnorm study --placement pre,post,sandwich,deepnorm,rezero --out out/more
-  addnorm study --placement post,post:3+pre,pre/post --layers 8
-  addnorm study --text your-file.txt --lr 2e-3
+  addnorm study --placement pre,post,sandwich,deepnorm,rezero --out out/more{0}
+  addnorm study --placement post,post:3+pre,pre/post --layers 8{0}
+  addnorm study --lr 2e-3{0}
   addnorm trace 1 2 3 4 --branch 0.5 -1 2 0
 )";
 
@@ -63,7 +64,7 @@ ExitStatus run(StudyFlags flags) {
   report::Terminal terminal(stdout);
   terminal.write(report::study_text(report, terminal.width()));
   terminal.print("\nThe curves: {}\nThe numbers: {} and {}\n", names[2], names[0], names[1]);
-  terminal.write(kStudyNext);
+  terminal.write(as_called(fmt::format(kStudyNext, text_flag(flags.text))));
   return kDone;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/called_program.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/site_trace_text.h"
@@ -25,7 +26,9 @@ constexpr const char* kTraceMeaning =
   any other that 'addnorm placements' lists, or parts of them such as post:3+pre: every step of
         one sublayer, with the numbers that training starts with
 Where a stream has several lanes, VALUES are the embedding, with which all lanes begin; or the lanes
-themselves, with / between them. --branch is what the sublayer makes of what it has read.
+themselves, with / between them. A stream of one lane is VALUES, and begins with them: some
+placements normalize them before the first sublayer. --branch is what the sublayer makes of what it
+has read.
 
 Without --branch there is only the norm, of VALUES, or what is read. VALUES come first: --branch,
 --gamma and --beta take all numbers that follow them. Commas may separate numbers.
@@ -78,7 +81,8 @@ ExitStatus run_short_form(const TraceFlags& flags, lab::TracePlacement placement
 ExitStatus run(const TraceFlags& flags) {
   require(!flags.lanes.empty(),
           "VALUES: there are none; expected at least one number before the "
-          "flags, as in 'addnorm trace 1 2 3 4 --gamma 2'");
+          "flags, as in '{} trace 1 2 3 4 --gamma 2'",
+          called_program());
   const lab::TraceSite site = lab::find_site({.placement = flags.placement,
                                               .layers = flags.layers,
                                               .layer = flags.layer,

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "cli/called_program.h"
 #include "cli/options.h"
 #include "report/numbers.h"
 #include "report/run_report.h"
@@ -92,14 +93,14 @@ std::string end_text(const run::RunOutcome& outcome, const run::RunFiles& files)
     case run::RunOutcome::End::kStopped:
       return fmt::format(
           "Stopped after step {}, with a checkpoint. Go on with:\n"
-          "  addnorm train --resume --out {}\n",
-          outcome.steps, files.folder);
+          "  {} train --resume --out {}\n",
+          outcome.steps, called_program(), shell_word(files.folder));
     default:
       return fmt::format(
           "{}: validation {}\n{}\nThe curves: {}\n\n"
-          "Try next:\n  addnorm generate {} --prompt \"The \"\n",
+          "Try next:\n  {} generate {} --prompt \"The \"\n",
           report::format_count(outcome.steps, "step"), report::loss_text(outcome.validation_loss),
-          time_text(outcome), files.report, files.folder);
+          time_text(outcome), files.report, called_program(), shell_word(files.folder));
   }
 }
 

@@ -111,7 +111,9 @@ ADDNORM_EXPORT(block_gradient) float* block_gradient(ModuleBlock* block, std::si
 ADDNORM_EXPORT(block_forward)
 void block_forward(ModuleBlock* block, std::size_t batch, std::size_t length,
                    AttentionMask::Order order, const float* x, float* y) {
-  block->forward({.batch = batch, .length = length, .mask = {.order = order}}, x, y);
+  block->forward(
+      {.batch = batch, .length = length, .mode = Mode::kEvaluation, .mask = {.order = order}}, x,
+      y);
 }
 ADDNORM_EXPORT(block_backward)
 void block_backward(ModuleBlock* block, const float* dy, float* dx) {

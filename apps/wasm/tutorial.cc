@@ -26,6 +26,8 @@ std::string words(const ResidualFactor& f) {
       return fmt::format("learned scalar {}", f.initial.formula);
     case ResidualFactor::Form::kLearnedVector:
       return fmt::format("learned vector {}", f.initial.formula);
+    case ResidualFactor::Form::kLearnedMagnitudes:
+      return fmt::format("magnitudes of a learned vector {}", f.initial.formula);
   }
   return {};
 }

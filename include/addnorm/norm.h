@@ -6,9 +6,10 @@
 /// instruction set and for any number of threads. Numerics: docs/numerics.md; speed:
 /// docs/kernels.md.
 ///
-/// Rows are divided among `threads` threads of OpenMP where that pays: 0 means as many as it has
+/// Rows are divided among `threads` threads where that pays: 0 means as many as OpenMP has
 /// (OMP_NUM_THREADS, omp_set_num_threads), 1 that all is done on the caller's thread, for engines
-/// with a pool of their own; a forked process has one. Calls from several threads at once are safe.
+/// with a pool of their own; a forked process has one. All calls of a process share a pool, whose
+/// threads sleep soon after a call (docs/engine.md). Calls from several threads at once are safe.
 /// All threads must handle subnormal numbers alike: one with FTZ or DAZ gives other bits.
 ///
 /// Memory may overlap only where a member's comment says so, and then must be the same matrix (same

@@ -89,8 +89,9 @@ def trace(x: Sequence[float] | Sequence[Sequence[float]], branch: Sequence[float
     placement lets one choose.
 
     Where the placement there is post, pre or none, the result is the one above. For any other of one lane,
-    these keys stand beside it: "placement", "layer", "layers", "sublayer", "skip",
-    "gain", "norms" (of "before", "inside" and "after"), "h", what F sees, "f" and "u". Of several:
+    these keys stand beside it: "placement", "layer", "layers", "sublayer", "skip", "gain", "norms" (of
+    "before", "inside" and "after", and of "entry" in the first sublayer of a stream that begins with a norm:
+    "x" is then its output), "h", what F sees, "f" and "u". Of several:
     "lanes" X, "read" a, "carry" A, "write" b, "read_from", what a reads, "z" = a·X, "norms", "h", "branch",
     "f", "u", "carried" A·X, "written" b ⊗ u, "sum" and "output" X′.
     """
@@ -117,8 +118,8 @@ def figure(name: str, *, text: str = "", **options: Any) -> dict[str, Any]:
     seeds, seed, placements; and bug, which is put into the measured network, not into the prediction. What
     is left out is the figure's own. text is what a figure that trains is trained on, at least 4096 bytes.
 
-    Returns {"figure", "title", "question", "source", "options", "panels", "checks", "verdict"}; a panel
-    has "measured" and "predicted" curves, or "maps", heat maps with "name" and "rows"; a verdict is
+    Returns {"figure", "title", "question", "source", "options", "setting", "panels", "checks", "verdict"}: the
+    "setting" is the options in words; a panel has a "caption", "measured" and "predicted" curves, or "maps", heat maps with "name" and "rows"; a verdict is
     "inside", "outside" or "not applicable". Error for names that are unknown and options that the figure
     does not take. Ctrl+C waits for its end, which takes a minute where models are trained.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,7 +21,7 @@ class Norm:
     variance     divided by n ("population") or by n − 1 ("unbiased")
     gamma_form   "plain", or "one_plus": γ stands for 1 + γ, as Gemma stores it
 
-    Error if a value is none of these.
+    Error if a value is none of these, and TypeError if it is no string or number.
     """
 
     kind: Literal["layer", "rms"] = "layer"
@@ -31,6 +32,11 @@ class Norm:
     output_scale: float = 1.0
 
     def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+            expects_number = name in ("eps", "output_scale")
+            if not (is_number if expects_number else isinstance(value, str)):
+                raise TypeError(f"{name} is {value!r}, must be a {'number' if expects_number else 'string'}")
         _core.check_norm(self.fields)
         if not 0 <= self.eps <= 1e30:
             raise _core.Error(f"eps is {self.eps!r}, must be from 0 to 1e30")

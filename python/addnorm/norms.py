@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import sys
 from typing import Any, Literal, NamedTuple, Protocol, Union, overload
 
@@ -84,7 +85,15 @@ def _per_feature(name: str, array: Array) -> Result:
     return _new(shape[-1:], _values(dtype), array)
 
 
+def _fields(norm: Norm) -> NormFields:
+    if not isinstance(norm, Norm):
+        raise TypeError(f"norm is {norm!r}, must be an addnorm.Norm")
+    return norm.fields
+
+
 def _dropout(probability: float, seed: int, offset: int) -> Dropout:
+    if not isinstance(probability, numbers.Real):
+        raise TypeError(f"dropout is {probability!r}, must be a number")
     for name, value in (("seed", seed), ("offset", offset)):
         if not isinstance(value, (int, np.integer)) or not 0 <= value < 2**64:
             raise _core.Error(f"{name} is {value!r}, must be an integer from 0 to 2**64 - 1")
@@ -114,7 +123,7 @@ def add_norm(x: Array, branch: Array | None, gamma: Array | None = None, beta: A
         sum = _new_like("x", x)
     if out is None:
         out = _new_like("branch", x if branch is None else branch)
-    _core.add_norm(norm.fields, x, branch, skip, gain, _dropout(dropout, seed, offset), gamma, beta,
+    _core.add_norm(_fields(norm), x, branch, skip, gain, _dropout(dropout, seed, offset), gamma, beta,
                    sum, out, statistics, 0)
     return AddNorm(out, sum, statistics)
 
@@ -139,7 +148,7 @@ def add_norm_backward(dy: Array, s: Array, statistics: Array, gamma: Array | Non
     d_gamma, d_beta = _per_feature("s", s), _per_feature("s", s)
     if dx is None:
         dx = _new_like("s", s)
-    _core.add_norm_backward(norm.fields, dy, s, statistics, gamma, d_residual, skip, dx, d_gamma,
+    _core.add_norm_backward(_fields(norm), dy, s, statistics, gamma, d_residual, skip, dx, d_gamma,
                             d_beta, 0)
     return dx, d_gamma, d_beta
 
@@ -202,7 +211,7 @@ class LanesGradients(NamedTuple):
 def _lane_norm(norm: LaneNorm, eps: float) -> NormFields | None:
     if norm is None:
         return None
-    return (norm if isinstance(norm, Norm) else Norm(norm, eps)).fields
+    return _fields(Norm(norm, eps) if isinstance(norm, str) else norm)
 
 
 def _made_lanes(x: Array, carry: Array | None) -> int:
@@ -299,7 +308,7 @@ def _norm(x: Array, gamma: Array | None, beta: Array | None, norm: Norm, out: Ar
           return_statistics: bool) -> Any:
     y = _new_like("x", x) if out is None else out
     statistics = _new_statistics(x) if return_statistics else None
-    _core.add_norm(norm.fields, x, None, None, None, (0.0, 0, 0), gamma, beta, None, y, statistics, 0)
+    _core.add_norm(_fields(norm), x, None, None, None, (0.0, 0, 0), gamma, beta, None, y, statistics, 0)
     return (y, statistics) if return_statistics else y
 
 

@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import sys
-from typing import Any, Iterable, Iterator, Literal, Union
+from typing import Any, Iterable, Iterator, Literal, Mapping, Union
 
 from . import _core
 
@@ -113,6 +113,17 @@ class Report:
         """Whether something was measured, and nothing found but notes."""
         return self._diagnosis.sound
 
+    @property
+    def verdict(self) -> str:
+        """The result in a line: "9 findings of 2 rules, 1 note". A finding is a rule at one place."""
+        return self._diagnosis.verdict
+
+    def grouped(self) -> list[Finding]:
+        """The findings as the text shows them: those of one rule with one fix are one, the worst of them,
+        whose `where` names all places: "layers 0 to 3, feed-forward"."""
+        return [dataclasses.replace(self.findings[worst], where=places)
+                for worst, places in self._diagnosis.groups()]
+
     # -- To be shown --
 
     def text(self, width: int | None = None, color: bool | None = None,
@@ -140,7 +151,7 @@ class Report:
         return self.text().rstrip("\n")
 
     def __repr__(self) -> str:
-        return f"<addnorm.Report of {self.name}: {len(self.findings)} findings, {self.coverage}>"
+        return f"<addnorm.Report of {self.name}: {self.verdict}; coverage: {self.coverage}>"
 
     def _repr_html_(self) -> str:
         """In a notebook: the page in a frame of its own, so that neither changes the other's style."""
@@ -162,7 +173,7 @@ class Report:
 
     def ignoring(self, *names: str, baseline: Path | None = None) -> Report:
         """The same without these findings, and without those in a file of save_baseline()."""
-        known = [] if baseline is None else _baseline(baseline).get(self.name, [])
+        known = [] if baseline is None else read_baseline(baseline).get(self.name, [])
         report = Report.__new__(Report)
         report._set(self._diagnosis, self.profile, self.name, (*self.accepted, *names, *known))
         return report
@@ -178,10 +189,11 @@ class Report:
 
     def save_baseline(self, file: Path) -> None:
         """Writes the findings of this model as known and accepted; those of other models in the file stay."""
-        models = _baseline(file) if os.path.exists(file) else {}
-        models[self.name] = sorted({f.name for f in self.findings if f.severity != "note"})
-        document = {"addnorm_baseline": 1, "models": dict(sorted(models.items()))}
-        _written(json.dumps(document, indent=1, ensure_ascii=False) + "\n", file)
+        update_baseline(file, {self.name: self.names()})
+
+    def names(self) -> set[str]:
+        """The names of the findings that are no notes."""
+        return {finding.name for finding in self.findings if finding.severity != "note"}
 
 
 def _finding(document: dict[str, Any]) -> Finding:
@@ -223,13 +235,23 @@ def _written(text: str, file: Path | None) -> str:
     return text
 
 
-def _baseline(file: Path) -> dict[str, list[str]]:
-    """The names of findings by model."""
-    with open(file, encoding="utf-8") as text:
-        try:
-            document = json.load(text)
-            models: dict[str, list[str]] = document["models"]
-            return {model: list(names) for model, names in models.items()}
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise _core.Error(f"{os.fspath(file)}: is no baseline, which Report.save_baseline() "
-                              "writes") from None
+def read_baseline(file: Path) -> dict[str, list[str]]:
+    """The names of findings by model, of a file that Report.save_baseline() has written."""
+    try:
+        with open(file, encoding="utf-8") as text:
+            models: dict[str, list[str]] = json.load(text)["models"]
+        return {model: list(names) for model, names in models.items()}
+    except FileNotFoundError:
+        raise _core.Error(f"{os.fspath(file)}: does not exist; Report.save_baseline() writes a "
+                          "baseline") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise _core.Error(f"{os.fspath(file)}: is no baseline, which Report.save_baseline() "
+                          "writes") from None
+
+
+def update_baseline(file: Path, found: Mapping[str, Iterable[str]]) -> None:
+    """Writes the names of findings by model; other models in the file stay."""
+    models = read_baseline(file) if os.path.exists(file) else {}
+    models.update({model: sorted(names) for model, names in found.items()})
+    document = {"addnorm_baseline": 1, "models": dict(sorted(models.items()))}
+    _written(json.dumps(document, indent=1, ensure_ascii=False) + "\n", file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import os
 import sys
 import threading
@@ -12,7 +13,7 @@ import warnings
 from typing import IO, TYPE_CHECKING, Any, Callable, Iterable
 
 from . import _core
-from .report import Path, Report
+from .report import Finding, Path, Report
 
 if TYPE_CHECKING:
     from torch import nn
@@ -20,33 +21,39 @@ if TYPE_CHECKING:
 Log = Callable[[dict[str, float], int], object]
 
 _KEPT_STEPS = 4  # the last ones; the first is kept as well, with which rules compare
+_MANY_FORWARDS = 1000  # more than gradient accumulation has in a step
 
 
 class watch:
     """Watches a PyTorch model while it trains: measures every so many steps, warns of what is wrong. What
     addnorm.check finds by changing something (masks, padding, caches) is not looked for.
 
-        with addnorm.watch(model, every=100, log=wandb.log, path="profile.jsonl") as watched:
+        with addnorm.watch(model, every=100, path="profile.jsonl") as watched:
             for batch in batches:
                 …                    # the loop as it is
         print(watched.report)
 
-    every     measures the first of every so many steps; a step is a forward with gradients, and the backward
-              through its output
-    log       called after each measured step as log({"addnorm/layer 3/attention/sum_rms": 1.7, …}, step); or
-              a method of TensorBoard's SummaryWriter
+    every     measures the first of every so many training steps, of several micro-batches in it the first:
+              its forward with gradients, and the backward through its output
+    log       called after each measured step as log({"addnorm/layer 3/attention/sum_rms": 1.7, …}, step).
+              addnorm.integrations.loggers has such functions for Weights & Biases and TensorBoard
     path      a file that is written anew, and grows with each measured step: `addnorm doctor FILE` reads it
+    step      a function that gives the number of the present training step, such as
+              `lambda: engine.global_steps`. By default steps are counted from 0: one ends when a PyTorch
+              optimizer of the model has stepped, or before PyTorch 2.0 when the parameters have changed
     ignore    findings to leave out: "rule", or "rule@layer 2"
     tokens, options
               as of addnorm.check; fewer tokens cost less
 
-    A finding is a warning, once. Training never stops by being watched: an error in here is a warning, after
-    which nothing more is measured. Memory is bounded: `report` is of the first and the last few measured
-    steps. Outside the `with` no hook is left, and between measured steps a forward costs one comparison.
+    A rule that finds something warns once, with all places. Training never stops by being watched: an error
+    in here is a warning, after which nothing more is measured. Memory is bounded: `report` is of the first
+    and the last few measured steps. Outside the `with` no hook is left, and a forward that is not measured
+    has none; where steps are counted, it costs a look at the versions of the parameters.
     """
 
     def __init__(self, model: nn.Module, every: int = 100, log: Log | None = None, path: Path | None = None,
-                 *, tokens: int = 1024, ignore: Iterable[str] = (), **options: Any) -> None:
+                 *, step: Callable[[], int] | None = None, tokens: int = 1024, ignore: Iterable[str] = (),
+                 **options: Any) -> None:
         from . import _model
         if every < 1:
             raise _core.Error(f"every is {every}, must be at least 1")
@@ -55,14 +62,16 @@ class watch:
         self._options = {"tokens": tokens, **options}
         self._ignore = tuple(ignore)
         self._network = _model.network(model)
-        self._forwards = 0
+        self._step, self._forwards = 0, 0
+        self._number_of_step = step
+        self._after_forward: Callable[[], None] = lambda: None
         self._active = True
         self._probe: Any = None  # while it measures
         self._measured_step, self._thread, self._is_over = -1, 0, False
         self._header: dict[str, Any] | None = None
         self._first: list[str] = []
         self._kept: collections.deque[list[str]] = collections.deque(maxlen=_KEPT_STEPS)
-        self._warned: set[str] = set()
+        self._warned: set[str] = set()  # rules
         self._file: IO[str] | None = None
         self._restore: list[Callable[[], object]] = []
 
@@ -84,8 +93,12 @@ class watch:
     def begin(self, step: int) -> None:
         """From here to end() is the training step of this number; its first batch is measured if it is due."""
         self.end()
-        if self._active and step % self._every == 0 and step != self._measured_step:
+        if self._active and self._is_next(step):
             self._guarded(lambda: self._begin(step))
+
+    def _is_next(self, step: int) -> bool:
+        """Whether no step was measured yet of the `every` steps in which this one is."""
+        return step // self._every != self._measured_step // self._every
 
     def end(self) -> None:
         """The backward is done."""
@@ -106,12 +119,21 @@ class watch:
         header, lines = _model.profile_of(probe)
         self._keep(header, lines)
         self.report = Report(self._text(), type(self._network).__name__, self._ignore)
-        for finding in self.report.findings:
-            if finding.severity != "note" and finding.name not in self._warned:
-                self._warned.add(finding.name)
-                _warn(f"addnorm, step {self._measured_step}: {finding}")
+        self._warn_of_new_rules(self.report)
         if self._log is not None:
             self._log(self.report.numbers(), self._measured_step)
+
+    def _warn_of_new_rules(self, report: Report) -> None:
+        """One warning for each rule, at all places where it holds now."""
+        new: dict[str, Finding] = {}
+        for finding in report.grouped():
+            if finding.severity != "note" and finding.rule not in self._warned:
+                first = new.setdefault(finding.rule, finding)
+                if first is not finding:  # another fix
+                    new[finding.rule] = dataclasses.replace(first, where=f"{first.where}; {finding.where}")
+        self._warned.update(new)
+        for finding in new.values():
+            _warn(f"addnorm, step {self._measured_step}: {finding}")
 
     def _keep(self, header: dict[str, Any], lines: list[str]) -> None:
         from . import _model
@@ -136,6 +158,11 @@ class watch:
     def _attach(self) -> None:
         """Stands before forward, where torch.compile's is not entered in a measured step."""
         from . import _model
+        from ._steps import TrainingSteps
+        if self._number_of_step is None:
+            steps = TrainingSteps(self._model)
+            self._restore.append(steps.attach())
+            self._number_of_step, self._after_forward = steps.before_forward, steps.after_forward
         module, eager = self._model, _model.called(self._model)
         own = module.__dict__.get("forward")
         original = module.forward
@@ -146,9 +173,12 @@ class watch:
                 return type(called).forward(called, *arguments, **named)
             if self._is_over:
                 self.end()
-            if self._is_due():
-                return self._measured(eager if compiled else original, arguments, named)
-            return original(*arguments, **named)
+            try:
+                if self._is_due():
+                    return self._measured(eager if compiled else original, arguments, named)
+                return original(*arguments, **named)
+            finally:
+                self._after_forward()
 
         module.forward = types.MethodType(forward, module)  # which goes with a copy
         self._restore.append(lambda: module.__dict__.pop("forward") if own is None
@@ -158,19 +188,28 @@ class watch:
         import torch
         if not (self._active and torch.is_grad_enabled() and self._network.training):
             return False
+        self._guarded(self._count)
+        return self._active and self._is_next(self._step)
+
+    def _count(self) -> None:
+        assert self._number_of_step is not None
+        self._step = self._number_of_step()
         self._forwards += 1
-        return (self._forwards - 1) % self._every == 0
+        if self._forwards == _MANY_FORWARDS and self._step == self._measured_step:
+            _warn(f"addnorm.watch: {_MANY_FORWARDS} forwards, and still step {self._step}, which alone is "
+                  "measured. Give the number of the step: addnorm.watch(model, step=lambda: …)")
 
     def _measured(self, forward: Callable[..., Any], arguments: tuple[Any, ...],
                   named: dict[str, Any]) -> Any:
         """If the probe fails in it, the forward is computed again without, from the same random state."""
         from . import _model
-        random_state = _model.RandomState()
+        random_state, measured = _model.RandomState(), self._measured_step
         try:
             with _model.eager():
                 output = self._probed(forward, arguments, named)
         except Exception as error:
             self._abandon()
+            self._measured_step = measured  # another forward of this step may be measured
             if not _is_of_probe(error):
                 raise
             random_state.restore()
@@ -184,7 +223,7 @@ class watch:
         """The call of this module has begun, and takes no more hooks: the probe's are called here."""
         kinds = "_forward_pre_hooks", "_forward_hooks"
         old = [set(getattr(self._model, kind)) for kind in kinds]
-        self.begin(self._forwards - 1)
+        self.begin(self._step)
         ahead, behind = (_new_hooks(self._model, *pair) for pair in zip(kinds, old))
         for hook, takes_named in ahead:
             hook(self._model, arguments, *([named] if takes_named else []))
@@ -259,10 +298,13 @@ def _is_of_probe(error: Exception) -> bool:
 
 
 def _as_log(log: Any) -> Log | None:
-    """SummaryWriter's methods want one call for each number."""
-    writer = getattr(log, "__self__", None)
-    if getattr(log, "__name__", "") in ("add_scalar", "add_scalars") and writer is not None:
-        from .integrations.loggers import tensorboard
-        return tensorboard(writer)
+    """The log function for the SummaryWriter or the run of Weights & Biases whose method this is: as log
+    functions of their own these fail, or lose numbers."""
+    from .integrations import loggers
+    name, owner = getattr(log, "__name__", ""), getattr(log, "__self__", None)
+    if name in ("add_scalar", "add_scalars"):
+        return loggers.tensorboard(owner)
+    if name == "log" and type(owner).__module__.split(".")[0] == "wandb":
+        return loggers.wandb(owner)
     result: Log | None = log
     return result

@@ -3,9 +3,9 @@
 namespace addnorm {
 inline namespace base {
 
-/// Whether this process was forked from another that had this library. The threads of GNU's OpenMP
-/// do not come along, and a parallel region would wait for them forever: all is then done on one
-/// thread, with the same bits.
+/// Returns whether this process was forked from another that had this library. A forked process has
+/// only the thread that forked, and a thread that is gone may hold the pool's lock: all work is then
+/// done on one thread.
 bool is_forked();
 
 }  // namespace base

@@ -15,7 +15,9 @@
 namespace addnorm {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::Truly;
 
 TEST(Parallel, VisitsEveryIndexOnce) {
   std::vector<int> visits(1000);
@@ -24,7 +26,7 @@ TEST(Parallel, VisitsEveryIndexOnce) {
   EXPECT_EQ(visits, std::vector<int>(1000, 2));
 }
 
-/// Where parts begin, for so many threads.
+/// Returns where ranges begin.
 std::set<std::size_t> begins(std::size_t count, std::size_t step, std::size_t threads) {
   const ThreadCount given(threads);
   std::vector<std::size_t> begun(count, count);
@@ -34,7 +36,15 @@ std::set<std::size_t> begins(std::size_t count, std::size_t step, std::size_t th
 }
 
 TEST(Parallel, RangesBeginAtSteps) {
-  EXPECT_THAT(begins(64, 8, 3), ElementsAre(0, 16, 40));
+  for (const std::size_t count : {64, 100, 1000, 4096}) {
+    for (const std::size_t step : {1, 8, 16}) {
+      for (const std::size_t threads : {2, 3, 4}) {
+        EXPECT_THAT(begins(count, step, threads),
+                    Each(Truly([&](auto b) { return b % step == 0; })))
+            << count << " by " << step << " on " << threads;
+      }
+    }
+  }
 }
 
 TEST(Parallel, EveryThreadHasARangeWhereThereAreFewSteps) {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
+#include <thread>
 #include <utility>
 
 #include "addnorm/matrix.h"
@@ -26,7 +27,12 @@ constexpr std::size_t kMostCalls = 1'000'000;
 
 Candidate timed(Work work) {
   return [work = std::move(work)](std::size_t calls) {
-    work();  // so that the caches hold, and must write back, what this candidate leaves there
+    // The threads of the candidate before this one may still spin.
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const auto warm = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
+    do {  // so that threads are awake, and caches hold what this candidate leaves there
+      work();
+    } while (std::chrono::steady_clock::now() < warm);
     const auto start = std::chrono::steady_clock::now();
     for (std::size_t i = 0; i < calls; ++i) work();
     const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;

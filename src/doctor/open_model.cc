@@ -14,6 +14,7 @@
 #include "doctor/places.h"
 #include "io/file.h"
 #include "io/gguf.h"
+#include "io/json.h"
 #include "model/gguf_recipe.h"
 #include "run/checkpoint.h"
 #include "run/training_run.h"
@@ -97,7 +98,7 @@ ModelFiles read_folder(const std::string& path) {
   const std::string config = (folder / "config.json").string();
   require(fs::exists(config), "{}: there is no config.json beside the weights", path);
   const auto tensors = [&] { return model::Weights(path, {}).besides({}); };
-  model::Recipe recipe = model::parse_recipe(io::read_file(config), config, tensors);
+  model::Recipe recipe = model::parse_recipe(io::read_file(config, io::kMostJsonBytes), config, tensors);
   model::Naming naming = recipe.naming();
   return {std::move(recipe), model::Weights(path, std::move(naming))};
 }

@@ -328,8 +328,11 @@ void find_unexplained_sums(const Subject& subject, Findings& findings) {
   const Placements placements = placements_of(subject.profile.model);
   for_sums(subject, [&](const probe::ProfileEntry& sum) {
     const Placement* placement = placement_at(placements, sum.site);
-    const bool is_learned = placement != nullptr && (placement->skip.form == Form::kLearnedVector ||
-                                                     placement->gain.form == Form::kLearnedVector);
+    const auto is_vector = [](const ResidualFactor& factor) {
+      return factor.form == Form::kLearnedVector || factor.form == Form::kLearnedMagnitudes;
+    };
+    const bool is_learned =
+        placement != nullptr && (is_vector(placement->skip) || is_vector(placement->gain));
     if (!(sum.unexplained > kMostUnexplained) || is_learned || is_of_lanes(sum)) return;
     if (is_in(parallel, sum.site)) return;
     findings.push_back(

@@ -275,8 +275,8 @@ void find_missing_warm_up(const Subject& subject, Findings& findings) {
           config.layers, config.learning_rate,
           config.warm_up == 1 ? "1 step" : fmt::format("{} steps", config.warm_up), dependence),
       .because = fmt::format("learning rate × layers × that sum is {:.2g}; below {}, or with a "
-                             "warm-up, such stacks train (Xiong et al. 2020; `addnorm lab "
-                             "warm-up`)",
+                             "warm-up, such stacks train (Xiong et al. 2020; the lab's "
+                             "figure warm-up)",
                              pace, kMost),
       .fix =
           "warm up over some hundred steps, begin with smaller branches (init gpt2, DeepNorm), "

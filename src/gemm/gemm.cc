@@ -64,17 +64,81 @@ void multiply_by_eigen(const Gemm<T>& g) {
   }
 }
 
+/// The tiles of c that threads compute: rows × cols of them.
+struct Grid {
+  std::size_t rows, cols;
+};
+
+/// Returns a grid with a tile for each thread that pays, whose tiles have the shortest edges: what
+/// a thread reads of a and b grows with them.
+template <typename In, typename Out>
+Grid grid_of(const Gemm<In, Out>& g) {
+  constexpr double kGrain = 1 << 17;  // products and sums: some microseconds
+  const double work =
+      static_cast<double>(g.m()) * static_cast<double>(g.n()) * static_cast<double>(g.k());
+  if (work < 2 * kGrain) return {1, 1};
+  const auto threads =
+      static_cast<std::size_t>(std::min(static_cast<double>(thread_count()), work / kGrain));
+  Grid best{1, 1};
+  for (std::size_t rows = 1; rows <= std::min(threads, g.m()); ++rows) {
+    const std::size_t cols = std::min(threads / rows, g.n());
+    const auto edge = [&](const Grid& grid) { return g.m() / grid.rows + g.n() / grid.cols; };
+    if (rows * cols < best.rows * best.cols) continue;
+    if (rows * cols > best.rows * best.cols || edge({rows, cols}) <= edge(best))
+      best = {rows, cols};
+  }
+  return best;
+}
+
+/// Returns the part of a product that computes a tile of c.
+template <typename In, typename Out>
+Gemm<In, Out> tile_of(const Gemm<In, Out>& g, const Grid& grid, std::size_t tile) {
+  // Tiles begin at multiples of a cache line of c.
+  constexpr std::size_t kLine = 64 / sizeof(Out);
+  const auto bound = [](std::size_t size, std::size_t parts, std::size_t part, std::size_t step) {
+    return part == parts ? size : size * part / parts / step * step;
+  };
+  const std::size_t r = tile / grid.cols, c = tile % grid.cols;
+  const std::size_t row = bound(g.m(), grid.rows, r, 1);
+  const std::size_t rows = bound(g.m(), grid.rows, r + 1, 1) - row;
+  const std::size_t col = bound(g.n(), grid.cols, c, kLine);
+  const std::size_t cols = bound(g.n(), grid.cols, c + 1, kLine) - col;
+  Gemm<In, Out> part = g;
+  part.a = g.transpose_a == Transpose::kYes ? g.a.block(0, row, g.k(), rows)
+                                            : g.a.block(row, 0, rows, g.k());
+  part.b = g.transpose_b == Transpose::kYes ? g.b.block(col, 0, cols, g.k())
+                                            : g.b.block(0, col, g.k(), cols);
+  part.c = g.c.block(row, col, rows, cols);
+  if (!g.bias.empty()) part.bias = g.bias.subspan(col, cols);
+  return part;
+}
+
+/// Calls backend(part) for tiles of c that cover it, each on one thread: the OpenMP loops of
+/// oneDNN and Eigen do not divide it further.
+template <typename In, typename Out, typename Backend>
+void multiply_tiles(const Gemm<In, Out>& g, const Backend& backend) {
+  const Grid grid = grid_of(g);
+  const auto multiply_tile = [&](std::size_t tile) {
+    const ThreadCount one(1);
+    const Gemm<In, Out> part = tile_of(g, grid, tile);
+    if (part.c.size() > 0) backend(part);
+  };
+  const std::size_t n_tiles = grid.rows * grid.cols;
+  if (n_tiles == 1) return multiply_tile(0);
+  parallel_jobs(n_tiles, multiply_tile);
+}
+
 void multiply(const Gemm<double>& g) {
-  multiply_by_eigen(g);
+  multiply_tiles(g, multiply_by_eigen<double>);
 }
 
 void multiply(const Gemm<float>& g) {
 #if defined(ADDNORM_ONEDNN)
-  multiply_by_onednn(g);
+  multiply_tiles(g, multiply_by_onednn<float, float>);
 #elif defined(__wasm_simd128__)
   multiply_in_tiles(g);
 #else
-  multiply_by_eigen(g);
+  multiply_tiles(g, multiply_by_eigen<float>);
 #endif
 }
 
@@ -102,7 +166,7 @@ void multiply_widened(const Gemm<BFloat16, Out>& g) {
 template <typename Out>
 void multiply(const Gemm<BFloat16, Out>& g) {
 #ifdef ADDNORM_ONEDNN
-  if (has_bfloat16_products()) return multiply_by_onednn(g);
+  if (has_bfloat16_products()) return multiply_tiles(g, multiply_by_onednn<BFloat16, Out>);
 #endif
   multiply_widened(g);
 }
@@ -114,7 +178,6 @@ void gemm(const Gemm<In, Out>& args) {
   check(args);
   if (args.m() == 0 || args.n() == 0) return;
   if (args.k() == 0 || args.alpha == 0) return start(args);
-  const ThreadCount threads(is_forked() ? 1 : 0);  // oneDNN and Eigen take OpenMP's
   multiply(args);
 }
 

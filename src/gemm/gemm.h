@@ -13,10 +13,10 @@ enum class Transpose { kNo, kYes };
 /// c = alpha·op(a)·op(b) + beta·c + bias, row-major, op(m) = m or mᵀ; bias has one value for each
 /// column, and alpha is then 1. With beta = 0, c is not read, with alpha = 0 neither a nor b. c
 /// must not overlap a or b. BFloat16 factors are multiplied and added up in float32; c is rounded
-/// once. oneDNN's matmul, where there is oneDNN, for all but float64, else Eigen, and for float32
-/// in WebAssembly tiles of our own; each gives the same bits every time on one machine with one
-/// number of threads. A processor without products in bfloat16 multiplies copies of the factors in
-/// float32.
+/// once. Each thread computes a tile of c: by oneDNN's matmul, where there is oneDNN, for all but
+/// float64, else by Eigen, and for float32 in WebAssembly by loops of our own; each gives the same
+/// bits every time on one machine with one number of threads. A processor without products in
+/// bfloat16 multiplies copies of the factors in float32.
 template <typename In, typename Out = In>
 struct Gemm {
   MatrixView<const In> a;

@@ -1,7 +1,5 @@
 #include "gemm/onednn_matmul.h"
 
-#include <omp.h>
-
 #include <array>
 #include <map>
 #include <type_traits>
@@ -24,7 +22,6 @@ struct Problem {
   bool transpose_a, transpose_b, has_bias;
   memory::data_type in, out;
   float alpha, beta;
-  int threads;  // which it chooses its blocks for
 
   // clang-tidy 14 takes what this compares with for a pointer.
   auto operator<=>(const Problem&) const = default;  // NOLINT(modernize-use-nullptr)
@@ -45,8 +42,7 @@ Problem problem_of(const Gemm<In, Out>& g) {
           kType<In>,
           kType<Out>,
           g.alpha,
-          g.beta,
-          omp_in_parallel() ? 1 : omp_get_max_threads()};
+          g.beta};
 }
 
 memory::desc describe(memory::dim rows, memory::dim cols, memory::data_type type,

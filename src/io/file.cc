@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -202,23 +203,24 @@ void limit_pipes(std::uint64_t bytes) {
   most_of_a_pipe = bytes;
 }
 
-std::string read_file(const std::string& file) {
+std::string read_file(const std::string& file, std::uint64_t most) {
   constexpr std::size_t kChunk = 1 << 20;
   const Stream stream(std::fopen(file.c_str(), "rb"));
   if (!stream) fail(fmt::format("{}: cannot be read: {}", file, std::strerror(errno)));
   std::string bytes;
   std::error_code no_size;  // of a pipe
   const std::uintmax_t size = fs::file_size(file, no_size);
+  require(no_size || size <= most, "{}: has {} bytes, must have at most {}", file, size, most);
   if (!no_size) bytes.reserve(size + kChunk);
+  const std::uint64_t limit = no_size ? std::min(most, most_of_a_pipe) : most;
   std::size_t got = 0;
   do {
     const std::size_t end = bytes.size();
     bytes.resize(end + kChunk);
     got = std::fread(bytes.data() + end, 1, kChunk, stream.get());
     bytes.resize(end + got);
-    require(!no_size || bytes.size() <= most_of_a_pipe,
-            "{}: gives more than {} bytes; expected a regular file for so much", file,
-            most_of_a_pipe);
+    require(bytes.size() <= limit, "{}: gives more than {} bytes{}", file, limit,
+            limit < most ? "; expected a regular file for so much" : "");
   } while (got == kChunk);
   const int reason = errno;
   require(std::ferror(stream.get()) == 0, "{}: cannot be read: {}", file, std::strerror(reason));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,8 +11,9 @@
 namespace addnorm::io {
 
 /// The bytes of a whole file, or of a pipe or device up to its end, which must come within the
-/// limit.
-std::string read_file(const std::string& file);
+/// limit. Throws Error where there are more than `most` bytes, before it reads them.
+std::string read_file(const std::string& file,
+                      std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
 
 /// How much is read of a pipe or device, from here on: 1 GiB at first.
 void limit_pipes(std::uint64_t bytes);

@@ -236,7 +236,7 @@ std::size_t alignment_of(const std::map<std::string, Json>& metadata, const std:
   require(value.is_number_unsigned() && value.get<std::uint64_t>() <= (1U << 30) &&
               std::has_single_bit(value.get<std::uint64_t>()),
           "{}: {} is {}, must be a power of two, at most 2^30", file, kAlignmentKey,
-          value.dump(-1, ' ', false, Json::error_handler_t::replace));
+          excerpt(value));
   return value.get<std::size_t>();
 }
 
@@ -360,7 +360,7 @@ std::size_t parts_of(const Gguf& first) {
   constexpr std::size_t kMost = 65535;  // as the key's type
   require(fits<std::size_t>(count->second) && count->second <= kMost,
           "{}: split.count is {}, must be a whole number up to {}", first.file,
-          count->second.dump(), kMost);
+          excerpt(count->second), kMost);
   const auto number = first.metadata.find("split.no");
   require(number == first.metadata.end() || number->second == 0,
           "{}: is a later part of a model; expected its first part, …-00001-of-{:05}.gguf",

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -13,8 +15,8 @@ namespace addnorm::io {
 
 using Json = nlohmann::ordered_json;
 
-/// Whether the value can be read as a T: a whole number ≥ 0, a number, a text, true or false, or a
-/// list of these.
+/// Returns whether the value can be read as a T: a whole number ≥ 0, a number, a text, true or
+/// false, or a list of these.
 template <typename T>
 bool fits(const Json& value) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -31,11 +33,23 @@ bool fits(const Json& value) {
   }
 }
 
-/// The object that a text of JSON is. Throws Error with line and column where it is none, where a
-/// key stands twice in one object, or where it is nested more than 32 deep; `file` is for messages.
-Json parse_json(std::string_view text, const std::string& file);
+/// The most bytes that a JSON text may have, as many as the reference implementation of safetensors
+/// allows its headers.
+inline constexpr std::size_t kMostJsonBytes = 100'000'000;
 
-/// The same for one of many lines, quickly: a key may stand twice, and the message is short.
-Json parse_json_line(std::string_view line);
+/// Reads a text that is one JSON object. All JSON from outside is read by this function or the two
+/// below. Throws Error where the text is no JSON, too large, nested more than 32 deep, or has a key
+/// twice in one object. The message names `source`, line and column, what stands there and what was
+/// expected.
+Json parse_json(std::string_view text, const std::string& source);
+
+/// Reads a text like parse_json(). Returns nothing where that throws.
+std::optional<Json> try_parse_json(std::string_view text);
+
+/// Reads a file like parse_json().
+Json read_json(const std::string& file);
+
+/// Returns the value as JSON for a message, shortened to 100 bytes.
+std::string excerpt(const Json& value);
 
 }  // namespace addnorm::io

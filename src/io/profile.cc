@@ -106,7 +106,7 @@ template <typename Enum>
 Enum name_at(const Json& line, const char* key) {
   const auto found = line.find(key);
   if (found == line.end()) fail(fmt::format("there is no {}", key));
-  return parse<Enum>(key, found->is_string() ? found->get<std::string>() : found->dump());
+  return parse<Enum>(key, found->is_string() ? found->get<std::string>() : excerpt(*found));
 }
 template <typename Enum>
 Enum name_at(const Json& line, const char* key, Enum absent) {
@@ -122,7 +122,7 @@ T value_or(const Json& object, const char* key, T absent) {
                      : std::is_same_v<T, bool>      ? "true or false"
                      : !std::is_arithmetic_v<T>     ? "a list of texts"
                                                     : "a whole number from 0 on";
-  if (!fits<T>(*found)) fail(fmt::format("{} is {}, must be {}", key, found->dump(), type));
+  if (!fits<T>(*found)) fail(fmt::format("{} is {}, must be {}", key, excerpt(*found), type));
   return found->get<T>();
 }
 
@@ -143,10 +143,10 @@ DeclaredNorm declared_norm(const Json& object) {
 
 std::vector<Stack> stacks_of(const Json& model) {
   const Json list = model.value("stacks", Json::array());
-  require(list.is_array(), "stacks is {}, must be a list", list.dump());
+  require(list.is_array(), "stacks is {}, must be a list", excerpt(list));
   std::vector<Stack> stacks;
   for (const Json& stack : list) {
-    require(stack.is_object(), "stacks has {}, must have objects", stack.dump());
+    require(stack.is_object(), "stacks has {}, must have objects", excerpt(stack));
     stacks.push_back({.first_layer = value_or(stack, "first_layer", std::size_t{0}),
                       .norm = declared_norm(stack)});
   }
@@ -161,7 +161,7 @@ void put_norm(Json& object, const DeclaredNorm& norm) {
 
 ProfileModel model_of(const Json& header) {
   const Json model = header.value("model", Json::object());
-  require(model.is_object(), "model is {}, must be an object", model.dump());
+  require(model.is_object(), "model is {}, must be an object", excerpt(model));
   constexpr std::size_t kMostLayers = 1'000;
   const auto layers = value_or(model, "n_layers", std::size_t{0});
   require(layers <= kMostLayers, "n_layers is {}, must be at most {}", layers, kMostLayers);
@@ -187,19 +187,19 @@ ProfileModel model_of(const Json& header) {
 
 Coverage coverage_of(const Json& header) {
   const Json known = header.value("coverage", Json::object());
-  require(known.is_object(), "coverage is {}, must be an object", known.dump());
+  require(known.is_object(), "coverage is {}, must be an object", excerpt(known));
   Coverage coverage;
   for (const auto& [key, value] : known.items()) {
     if (key == "left_out") {
-      require(value.is_array(), "left_out is {}, must be a list", value.dump());
+      require(value.is_array(), "left_out is {}, must be a list", excerpt(value));
       for (const Json& part : value) {
-        require(part.is_object(), "left_out has {}, must have objects", part.dump());
+        require(part.is_object(), "left_out has {}, must have objects", excerpt(part));
         coverage.left_out.push_back({.where = value_or(part, "where", std::string()),
                                      .why = value_or(part, "why", std::string())});
       }
     } else {
       require(fits<std::vector<std::size_t>>(value) && value.size() == 2,
-              "{} is {}, must be two whole numbers, of measured and seen", key, value.dump());
+              "{} is {}, must be two whole numbers, of measured and seen", key, excerpt(value));
       coverage.counts.push_back({.what = key, .measured = value[0], .seen = value[1]});
     }
   }
@@ -306,8 +306,9 @@ std::vector<Profile> parse_profiles(const std::string& text, const std::string& 
   std::istringstream lines(text);
   std::size_t number = 0;
   for (std::string line; std::getline(lines, line) && !lines.eof();) {
-    with_prefix(fmt::format("{}: line {}: ", file, ++number), [&] {
-      const Json object = parse_json_line(line);
+    const std::string place = fmt::format("{}: line {}", file, ++number);
+    const Json object = parse_json(line, place);
+    with_prefix(place + ": ", [&] {
       if (object.contains("addnorm_profile")) {
         profiles.push_back({.model = model_of(object), .coverage = coverage_of(object)});
       } else {

@@ -3,28 +3,25 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "base/require.h"
 #include "io/file.h"
+#include "io/json.h"
 
 namespace addnorm::io {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr std::size_t kLengthBytes = 8;
 constexpr std::size_t kAlignment = 8;
-constexpr std::size_t kMaxHeader = 100'000'000;  // as the reference implementation
 constexpr const char* kMetadata = "__metadata__";
 
 /// Checks the header's JSON and makes the tensors of it.
 class HeaderReader {
  public:
   HeaderReader(std::string_view text, std::span<const std::byte> data, const std::string& file)
-      : data_(data), file_(file), header_(parse(text)) {}
+      : data_(data), file_(file), header_(parse_json(text, file + ": header")) {}
 
   std::map<std::string, std::string> metadata() const {
     std::map<std::string, std::string> result;
@@ -57,27 +54,8 @@ class HeaderReader {
   }
 
  private:
-  Json parse(std::string_view text) const {
-    std::set<std::string> names;
-    const auto check = [&](int depth, Json::parse_event_t event, const Json& parsed) {
-      require(depth <= 3, "{}: the header is nested too deeply", file_);
-      const bool is_name = depth == 1 && event == Json::parse_event_t::key;
-      if (is_name && !names.insert(parsed).second) {
-        fail(fmt::format("{}: tensor {} stands twice in the header", file_, parsed.dump()));
-      }
-      return true;
-    };
-    try {
-      Json header = Json::parse(text, check);
-      require(header.is_object(), "{}: the header is not a JSON object", file_);
-      return header;
-    } catch (const Json::exception& error) {
-      fail(fmt::format("{}: the header is not JSON: {}", file_, error.what()));
-    }
-  }
-
   Dtype dtype(const std::string& name, const Json& entry) const {
-    const std::string text = entry.is_string() ? entry.get<std::string>() : entry.dump();
+    const std::string text = entry.is_string() ? entry.get<std::string>() : excerpt(entry);
     const auto known_here = dtypes().first(kSafetensorsDtypes);
     const auto found = std::ranges::find(known_here, text, &DtypeInfo::name);
     if (found == known_here.end()) {
@@ -91,10 +69,7 @@ class HeaderReader {
 
   Shape sizes(const std::string& name, const Json& entry, const char* key) const {
     const Json& list = entry[key];
-    const bool valid = list.is_array() && std::ranges::all_of(list, [](const Json& n) {
-                         return n.is_number_unsigned();
-                       });
-    require(valid, "{}: tensor '{}': {} is not a list of sizes", file_, name, key);
+    require(fits<Shape>(list), "{}: tensor '{}': {} is not a list of sizes", file_, name, key);
     return list.get<Shape>();
   }
 
@@ -127,9 +102,9 @@ Safetensors parse(const FileBytes& bytes, const std::string& file) {
   std::uint64_t length = 0;
   std::memcpy(&length, rest.data(), kLengthBytes);
   rest.remove_prefix(kLengthBytes);
-  require(length <= kMaxHeader,
+  require(length <= kMostJsonBytes,
           "{}: is not a safetensors file: header of {} bytes, at most {} allowed", file, length,
-          kMaxHeader);
+          kMostJsonBytes);
   require(length <= rest.size(), "{}: truncated: header of {} bytes in a file of {}", file, length,
           bytes.view.size());
   const HeaderReader header(rest.substr(0, length), std::as_bytes(std::span(rest.substr(length))),
@@ -139,7 +114,7 @@ Safetensors parse(const FileBytes& bytes, const std::string& file) {
 
 std::string header_text(const std::vector<StoredTensor>& tensors,
                         const std::map<std::string, std::string>& metadata) {
-  auto header = nlohmann::ordered_json::object();
+  Json header = Json::object();
   if (!metadata.empty()) header[kMetadata] = metadata;
   std::set<std::string_view> names{kMetadata};
   std::size_t end = 0;

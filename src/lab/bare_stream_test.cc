@@ -44,8 +44,8 @@ TEST(BareStream, PassesAGradientByTheSkipsAlone) {
 }
 
 TEST(BareStream, CarriesLanesBySublayersThatGiveNothing) {
-  BareStream stream(bare_plan(parse_placements("two-lanes", 2), 4, nullptr));
-  Matrix<double> lanes(2, 4);
+  BareStream stream(bare_plan(parse_placements("wide", 2), 4, nullptr));
+  Matrix<double> lanes(4, 4);
   lanes(0, 1) = 3;
   lanes(1, 2) = -1;
   const std::vector<Matrix<double>> behind = stream.carry(lanes);

@@ -97,7 +97,7 @@ using io::Json;
 
 template <typename T>
 void read(const std::string& key, const Json& value, T& option) {
-  require(io::fits<T>(value), "{}: is {}; expected {}", key, value.dump(),
+  require(io::fits<T>(value), "{}: is {}; expected {}", key, io::excerpt(value),
           std::is_same_v<T, std::string> ? "a name"
           : std::is_integral_v<T>        ? "a whole number ≥ 0"
                                          : "a list of such values");

@@ -25,13 +25,13 @@ Check collapses(const std::string& claim, const std::string& source, const Serie
 FigureResult rank_collapse(const FigureOptions& options) {
   Panel uniform{.title = "How alike tokens become where attention averages",
                 .x = {"layer"},
-                .y = {"mean cosine of two tokens"},
+                .y = {.label = "mean cosine of two tokens", .bounds = {{-1, 1}}},
                 .caption =
                     "0: tokens have nothing in common; 1: all point the same way, and no later "
                     "layer can tell them apart. Queries are 0, as theory takes them."};
   Panel chosen{.title = "The same where attention chooses",
                .x = {"layer"},
-               .y = {"mean cosine of two tokens"},
+               .y = {.label = "mean cosine of two tokens", .bounds = {{-1, 1}}},
                .caption =
                    "Queries are drawn like all other weights. Theory's averages no longer "
                    "hold to the letter."};

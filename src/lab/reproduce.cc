@@ -49,7 +49,8 @@ void reproduce_block(Reproduction& result) {
 
   ResidualStream<float> stream(x);
   Scratch<float> scratch;
-  block.forward(stream, {.batch = batch, .length = length, .scratch = &scratch});
+  block.forward(stream,
+                {.batch = batch, .length = length, .mode = Mode::kEvaluation, .scratch = &scratch});
 
   const MatrixView<const float> y = stream.value();
   double sum = 0;

@@ -182,7 +182,7 @@ SiteTracer::SiteTracer(const TraceSite& site, const SiteTraceArgs& args)
   result_.place = site.place;
   result_.norm = args.norm;
   const bool all_given = args.x.size() == site.place.lanes && args.x.size() > 1;
-  result_.begins = form_.several() && !all_given;
+  result_.begins = form_.several() ? !all_given : site.place.site() == 0;
   if (result_.begins) {
     ends_.emplace(site.placements, site.starting_lanes, d_model_, args.norm, options_.affine);
     ends_->list_entry_parameters("entry", parameters_);
@@ -207,8 +207,8 @@ void SiteTracer::set_norms() {
 /// The stream that the sublayer meets.
 ResidualStream<double> SiteTracer::stream() {
   const View first = view_of(args_.x.front());
-  if (!form_.several()) return ResidualStream<double>(first);
   if (ends_) return ends_->enter(first, pass_);
+  if (!form_.several()) return ResidualStream<double>(first);
   LaneList<const double> lanes;
   for (const Vector& lane : args_.x) lanes.push_back(view_of(lane));
   return ResidualStream<double>(lanes);
@@ -259,7 +259,11 @@ SiteTrace SiteTracer::run() {
     // A mix made of the stream before has weights of 0: any stream will do.
     stream = ResidualStream<double>(stream.lanes(), stream.lanes());
   } else {
-    result_.lanes = {args_.x.front()};
+    result_.lanes = {vector_of(stream.value())};
+  }
+  const Slot entry = site_.placements.front().attention.entry;
+  if (result_.begins && entry != Slot::kNothing) {
+    result_.entry = norm_of(entry, "entry", args_.x.front());
   }
   const Vector branch(args_.branch.begin(), args_.branch.end());
   GivenSublayer sublayer(branch.empty() ? View() : view_of(branch));
@@ -310,6 +314,7 @@ Json norms_json(const SiteTrace& t) {
                    {"normalized", norm->normalized},
                    {"output", norm->output}};
   };
+  add("entry", t.entry);
   add("before", t.before);
   add("inside", t.inside);
   add("after", t.after);

@@ -48,12 +48,14 @@ struct SiteTraceArgs {
 };
 
 /// Every step of the way, in float64, by the code of a stack. Without a branch, what comes behind F
-/// is empty. A stream without lanes counts as one of one lane.
+/// is empty. A stream without lanes counts as one of one lane: the row that is given is what the
+/// stream holds, or the embedding before the first sublayer.
 struct SiteTrace {
   Placement placement;
   Place place;
   NormOptions norm;
-  bool begins = false;              ///< whether X is u ⊗ x of the one row that was given
+  bool begins = false;  ///< whether the row that was given is the embedding, with which X begins
+  std::optional<NormTrace> entry;   ///< of the embedding, where the first lane begins with its norm
   Rows lanes;                       ///< X
   Rows read, carry, write;          ///< a, A (n′ × n) and b, at the start
   Rows read_from;                   ///< what a reads: X, R(X) or A·X

@@ -151,7 +151,7 @@ TEST(SiteTrace, OfLanesWithNorms) {
 }
 
 TEST(SiteTrace, OfOneLane) {
-  const SiteTrace ngpt = trace({.placement = "ngpt"}, {kX});
+  const SiteTrace ngpt = trace({.placement = "ngpt", .layer = 2}, {kX});
   constexpr double kEpsilon = 1e-12;  // of the mean square
   expect_near(ngpt.f, unit(kF), kEpsilon);
   expect_near(ngpt.u, sum(1, unit(kF), -1, kX), kEpsilon);
@@ -172,6 +172,35 @@ TEST(SiteTrace, OfOneLane) {
 
   const SiteTrace highway = trace({.placement = "highway"}, {kX});
   expect_near(highway.output, {sum(1 - sigmoid(-1), kX, sigmoid(-1), kF)});
+}
+
+TEST(SiteTrace, TheFirstSublayerMeetsTheNormalizedEmbedding) {
+  const SiteTrace ngpt = trace({.placement = "ngpt"}, {kX});
+  EXPECT_TRUE(ngpt.begins);
+  ASSERT_TRUE(ngpt.entry);
+  constexpr double kEpsilon = 1e-11;  // ‖x‖² has an ε of 4e-12
+  const Vector x = unit(kX);
+  expect_near(ngpt.lanes, {x}, kEpsilon);
+  const Vector s = sum(0.95, x, 0.05, unit(kF));
+  expect_near(ngpt.output, {unit(s)}, kEpsilon);
+  EXPECT_EQ(to_json(ngpt)["norms"]["entry"]["output"], nlohmann::ordered_json(ngpt.lanes.front()));
+
+  const SiteTrace peri = trace({.placement = "peri"}, {kX});
+  expect_near(peri.lanes, {layer_norm(kX)});
+  expect_near(peri.output, {sum(1, layer_norm(kX), 1, layer_norm(kF))});
+  for (const SublayerKind sublayer : {SublayerKind::kAttention, SublayerKind::kFeedForward}) {
+    const std::size_t layer = sublayer == SublayerKind::kAttention ? 2 : 1;
+    const SiteTrace later =
+        trace({.placement = "peri", .layer = layer, .sublayer = sublayer}, {kX});
+    EXPECT_FALSE(later.entry);
+    expect_near(later.lanes, {kX});
+  }
+}
+
+TEST(SiteTrace, SpanReadsTheNormalizedEmbeddingAndAddsToTheEmbedding) {
+  const SiteTrace t = trace({.placement = "span"}, {kX});
+  expect_near(t.z, layer_norm(kX));
+  expect_near(t.output, {layer_norm(sum(1, kX, 1, kF)), kX});
 }
 
 TEST(SiteTrace, GammaAndBetaAreOfEveryNorm) {

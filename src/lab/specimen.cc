@@ -51,7 +51,8 @@ Specimen draw_specimen(const theory::WideStack& stack, std::uint64_t seed, const
 
   Scratch<float> scratch;
   probe::Profiler<float> profiler(stack.tokens);
-  const Pass<float> pass{.length = stack.tokens, .scratch = &scratch, .probe = &profiler};
+  const Pass<float> pass{
+      .length = stack.tokens, .mode = Mode::kEvaluation, .scratch = &scratch, .probe = &profiler};
   drawn.forward(x, y, pass);
   drawn.backward(gradient, gradient, pass);
   Specimen specimen{.profile = profiler.entries()};

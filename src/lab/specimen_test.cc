@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
+#include <vector>
 
 #include "addnorm/error.h"
 
@@ -96,6 +98,18 @@ TEST(Specimen, IsAsMeanFieldTheorySaysWithNormsThatSquash) {
   theory::WideStack lanes = wide_stack("hyper");
   lanes.norm.kind = NormKind::kDyT;
   EXPECT_THROW(theory::predict(lanes, {1, 0}, {1, 0}), Error);
+}
+
+TEST(Specimen, IsEvaluatedWithEveryBranch) {
+  const auto measured = [](const char* placement) {
+    std::vector<double> numbers;
+    for (const probe::ProfileEntry& entry : draw_specimen(wide_stack(placement), 0).profile) {
+      numbers.push_back(entry.rms);
+      if (!std::isnan(entry.grad_rms)) numbers.push_back(entry.grad_rms);
+    }
+    return numbers;
+  };
+  EXPECT_EQ(measured("stochastic-depth"), measured("pre"));
 }
 
 TEST(Specimen, IsNotWhenABugIsInIt) {

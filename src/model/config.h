@@ -22,7 +22,8 @@ class Config {
     const io::Json& value = at(key);
     require(value.is_number_unsigned() && value.get<std::size_t>() > 0 &&
                 value.get<std::size_t>() <= kMost,
-            "{}: {} is {}, must be a whole number from 1 to {}", file_, key, value.dump(), kMost);
+            "{}: {} is {}, must be a whole number from 1 to {}", file_, key, io::excerpt(value),
+            kMost);
     return value.get<std::size_t>();
   }
   std::size_t size(const char* key, std::size_t absent) const {
@@ -32,7 +33,7 @@ class Config {
   double number(const char* key) const {
     const io::Json& value = at(key);
     require(value.is_number() && value.get<double>() >= 0 && std::isfinite(value.get<double>()),
-            "{}: {} is {}, must be a number from 0 on", file_, key, value.dump());
+            "{}: {} is {}, must be a number from 0 on", file_, key, io::excerpt(value));
     return value.get<double>();
   }
   double above_0(const char* key, double absent) const {
@@ -49,13 +50,14 @@ class Config {
   bool flag(const char* key, bool absent) const {
     if (!has(key)) return absent;
     const io::Json& value = at(key);
-    require(value.is_boolean(), "{}: {} is {}, must be true or false", file_, key, value.dump());
+    require(value.is_boolean(), "{}: {} is {}, must be true or false", file_, key,
+            io::excerpt(value));
     return value.get<bool>();
   }
 
   std::string word(const char* key) const {
     const io::Json& value = at(key);
-    require(value.is_string(), "{}: {} is {}, must be a word", file_, key, value.dump());
+    require(value.is_string(), "{}: {} is {}, must be a word", file_, key, io::excerpt(value));
     return value.get<std::string>();
   }
   std::string word(const char* key, const char* absent) const {
@@ -64,17 +66,17 @@ class Config {
 
   Config object(const char* key) const {
     const io::Json& value = at(key);
-    require(value.is_object(), "{}: {} is {}, must be an object", file_, key, value.dump());
+    require(value.is_object(), "{}: {} is {}, must be an object", file_, key, io::excerpt(value));
     return {value, file_ + ": " + key};
   }
 
   std::vector<double> numbers(const char* key) const {
     const io::Json& value = at(key);
-    require(value.is_array(), "{}: {} is {}, must be a list", file_, key, value.dump());
+    require(value.is_array(), "{}: {} is {}, must be a list", file_, key, io::excerpt(value));
     std::vector<double> result;
     for (const io::Json& one : value) {
       require(one.is_number() && one.get<double>() >= 0 && std::isfinite(one.get<double>()),
-              "{}: {} holds {}, must hold numbers from 0 on", file_, key, one.dump());
+              "{}: {} holds {}, must hold numbers from 0 on", file_, key, io::excerpt(one));
       result.push_back(one.get<double>());
     }
     return result;
@@ -82,10 +84,10 @@ class Config {
 
   std::vector<std::string> words(const char* key) const {
     const io::Json& value = at(key);
-    require(value.is_array(), "{}: {} is {}, must be a list", file_, key, value.dump());
+    require(value.is_array(), "{}: {} is {}, must be a list", file_, key, io::excerpt(value));
     std::vector<std::string> result;
     for (const io::Json& one : value) {
-      require(one.is_string(), "{}: {} holds {}, must hold words", file_, key, one.dump());
+      require(one.is_string(), "{}: {} holds {}, must hold words", file_, key, io::excerpt(one));
       result.push_back(one.get<std::string>());
     }
     return result;

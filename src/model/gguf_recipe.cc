@@ -170,7 +170,7 @@ void Translation::refuse_unsupported() const {
   for (const auto& [behind, name] : kUnknownKeys) {
     if (!has(behind) || object_[key(behind)] == 0) continue;
     metadata_.refuse("{} is {}: it has {}, not known here", key(behind),
-                     object_[key(behind)].dump(), name);
+                     io::excerpt(object_[key(behind)]), name);
   }
   if (!is("bert") && !flag("attention.causal", true)) {
     metadata_.refuse("{} is false, must be true here", key("attention.causal"));
@@ -278,7 +278,7 @@ std::vector<bool> Translation::local_layers() const {
   if (metadata_.has(pattern.c_str()) && object_[pattern].is_array()) {
     if (!io::fits<std::vector<bool>>(object_[pattern])) {
       metadata_.refuse("{} is {}, must be a list of true and false", pattern,
-                       object_[pattern].dump());
+                       io::excerpt(object_[pattern]));
     }
     return object_[pattern].get<std::vector<bool>>();
   }

@@ -316,6 +316,34 @@ TEST_F(ModelFilesTest, RunsForwardAndBackward) {
   EXPECT_THAT(model.weights().besides(model.parameter_names()), ElementsAre());
 }
 
+/// The output and all gradients, one after the other.
+std::vector<float> evaluated(StreamedModel model) {
+  const std::vector<std::int32_t> tokens{1, 2, 3, 10, 0, 7};
+  const MatrixView<const float> logits = model.forward(tokens, 2);
+  std::vector<float> values(logits.data, logits.data + logits.size());
+  Matrix<float> gradient(6, 11);
+  gradient.fill(0.1F);
+  model.backward(gradient, [&](const StreamedModel::Gradient& g) {
+    for (std::size_t r = 0; r < g.gradient.rows; ++r) {
+      values.insert(values.end(), g.gradient.row(r).begin(), g.gradient.row(r).end());
+    }
+  });
+  return values;
+}
+
+TEST_F(ModelFilesTest, EvaluatesWithoutDropoutAndWithEveryBranch) {
+  write("model.safetensors", tensors_);
+  const auto model = [&](double dropout, const char* placement) {
+    Recipe recipe = parse_recipe(kLlama, "config.json");
+    recipe.block.dropout = dropout;
+    recipe.placements = parse_placements(placement, recipe.layers());
+    return StreamedModel(recipe, Weights(folder_.string(), {"llama"}));
+  };
+  const std::vector<float> plain = evaluated(model(0, "pre"));
+  EXPECT_EQ(evaluated(model(0.5, "pre")), plain);
+  EXPECT_EQ(evaluated(model(0, "stochastic-depth")), plain);
+}
+
 TEST_F(ModelFilesTest, RefusesTokensOutsideTheVocabulary) {
   write("model.safetensors", tensors_);
   StreamedModel model = load();

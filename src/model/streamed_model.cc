@@ -155,6 +155,7 @@ Block<float> StreamedModel::load_block(std::size_t layer) const {
 Pass<float> StreamedModel::pass(Probe<float>* probe) {
   return {.batch = batch_,
           .length = tokens_.size() / batch_,
+          .mode = Mode::kEvaluation,
           .mask = {.order = recipe_.order},
           .scratch = &scratch_,
           .probe = probe};

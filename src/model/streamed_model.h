@@ -19,7 +19,8 @@ namespace addnorm::model {
 
 /// Runs a model of any size in float32: its values stay in the files, and one layer at a time is in
 /// memory, in forward and again in backward, which computes the layer's forward once more from the
-/// stream that it read. There is no dropout and no padding, and all tokens are of type 0.
+/// stream that it read. It evaluates: nothing is dropped, whatever the recipe trained with. There
+/// is no padding, and all tokens are of type 0.
 class StreamedModel {
  public:
   /// Throws Error where a tensor is missing or has not the shape that the recipe asks for.

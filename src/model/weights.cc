@@ -16,14 +16,14 @@ namespace fs = std::filesystem;
 
 /// The files that model.safetensors.index.json names.
 std::vector<std::string> shards(const fs::path& index) {
-  const io::Json object = io::parse_json(io::read_file(index.string()), index.string());
+  const io::Json object = io::read_json(index.string());
   const auto map = object.find("weight_map");
   require(map != object.end() && map->is_object(), "{}: there is no object weight_map",
           index.string());
   std::set<std::string> names;
   for (const io::Json& name : *map) {
     require(name.is_string(), "{}: weight_map holds {}, must hold names of files", index.string(),
-            name.dump());
+            io::excerpt(name));
     const auto file = name.get<std::string>();
     require(fs::path(file).filename() == file,
             "{}: weight_map names '{}', must name files beside it", index.string(), file);

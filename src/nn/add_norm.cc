@@ -129,8 +129,8 @@ MatrixView<T> AddNorm<T>::write_backward(StreamGradient<T>& gradient, const Pass
     return d_branch;
   }
   if constexpr (kIsArithmetic<T>) {
-    if (add.gain.is_one() && !add.dropout.active() && skip_.empty() && gain_.empty() &&
-        !changes_u) {
+    if (add.gain.is_one() && !add.dropout.active() && skip_.learned().empty() &&
+        gain_.learned().empty() && !changes_u) {
       return d_sum;
     }
   }
@@ -138,8 +138,10 @@ MatrixView<T> AddNorm<T>::write_backward(StreamGradient<T>& gradient, const Pass
   residual_add_backward<Value, T>({.add = add,
                                    .d_sum = d_sum,
                                    .d_branch = d_branch,
-                                   .d_skip = skip_.gradient.flat(),
-                                   .d_gain = gain_.gradient.flat()});
+                                   .d_skip = skip_.gradient(),
+                                   .d_gain = gain_.gradient()});
+  skip_.take_gradient();
+  gain_.take_gradient();
   return d_branch;
 }
 
@@ -163,7 +165,7 @@ void AddNorm<T>::read_backward(StreamGradient<T>& gradient, MatrixView<const T> 
     return;
   }
   const MatrixView<Value> dx = gradient.first();
-  const Scale<Value> skip = scale(placement_.skip, skip_);
+  const Scale<Value> skip = skip_.value();
   if (before_) {
     before_->front().backward({.s = x_, .dy = d_before, .d_residual = dx, .skip = skip, .dx = dx},
                               pass);
@@ -178,6 +180,8 @@ template <typename T>
 AddNorm<T>::AddNorm(const Placement& placement, const AddNormOptions& options)
     : placement_(placement),
       options_(options),
+      skip_(placement.skip, options.depth, options.d_model),
+      gain_(placement.gain, options.depth, options.d_model),
       update_(placement, {options.depth, options.sublayer, options.lanes}, options.d_model) {
   require(options.d_model > 0, "add_norm: d_model is 0, must be at least 1");
   require(options.depth.layer >= 1 && options.depth.layer <= options.depth.layers,
@@ -204,16 +208,6 @@ AddNorm<T>::AddNorm(const Placement& placement, const AddNormOptions& options)
     const bool one_plus = options.norm.gamma_form == GammaForm::kOnePlus;
     inside_->gamma().value.fill(one_plus ? gamma - 1 : gamma);
   }
-
-  auto learn = [&](const ResidualFactor& factor, Parameter<Value>& parameter) {
-    using Form = ResidualFactor::Form;
-    if (factor.form == Form::kConstant) return;
-    const std::size_t size = factor.form == Form::kLearnedScalar ? 1 : options.d_model;
-    parameter = Parameter<Value>(1, size, ParameterRole::kResidualFactor,
-                                 static_cast<Value>(factor.initial.value(options.depth)));
-  };
-  learn(placement.skip, skip_);
-  learn(placement.gain, gain_);
 }
 
 template <typename T>
@@ -225,26 +219,13 @@ MatrixView<const T> AddNorm<T>::branch_input() const {
 }
 
 template <typename T>
-Scale<Arithmetic<T>> AddNorm<T>::scale(const ResidualFactor& factor,
-                                       const Parameter<Value>& learned) const {
-  switch (factor.form) {
-    case ResidualFactor::Form::kLearnedScalar:
-      return {.constant = learned.value(0, 0)};
-    case ResidualFactor::Form::kLearnedVector:
-      return {.vector = learned.value.flat()};
-    default:
-      return {.constant = static_cast<Value>(factor.initial.value(options_.depth))};
-  }
-}
-
-template <typename T>
-ResidualAdd<Arithmetic<T>, T> AddNorm<T>::residual(const Pass<T>& pass) const {
+ResidualAdd<Arithmetic<T>, T> AddNorm<T>::residual(const Pass<T>& pass) {
   const std::uint64_t place =
       8 * options_.depth.layer + static_cast<std::size_t>(options_.sublayer);
   return {.x = x_,
           .branch = u_,
-          .skip = scale(placement_.skip, skip_),
-          .gain = scale(placement_.gain, gain_),
+          .skip = skip_.value(),
+          .gain = gain_.value(),
           .dropout = {.probability = pass.mode == Mode::kTraining ? options_.dropout : 0,
                       .seed = pass.dropout_seed,
                       .offset = (place << 40) + pass.first_row * options_.d_model}};
@@ -319,8 +300,8 @@ template <typename T>
 void AddNorm<T>::list_parameters(const std::string& prefix, ParameterList<Value>& list) {
   if (before_) before_->list_parameters(join_names(prefix, "before"), list);
   if (inside_) inside_->list_parameters(join_names(prefix, "inside"), list);
-  list_parameter(list, prefix, "skip", skip_);
-  list_parameter(list, prefix, "gain", gain_);
+  list_parameter(list, prefix, "skip", skip_.learned());
+  list_parameter(list, prefix, "gain", gain_.learned());
   update_.list_parameters(prefix, list);
   if (lanes_) lanes_->list_parameters(prefix, list);
   if (after_) after_->list_parameters(join_names(prefix, "after"), list);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "addnorm/nn/decoder.h"
@@ -65,7 +66,8 @@ struct StackCase {
     return dot(y.flat(), weights.flat());
   }
 
-  void expect_gradients(const std::string& what, double step = 3e-4) {
+  void expect_gradients(const std::string& what, double step = 3e-4,
+                        double tolerance = kTolerance) {
     ParameterList<double> parameters;
     stack.list_parameters("", parameters);
     zero_gradients(parameters);
@@ -73,11 +75,11 @@ struct StackCase {
     std::copy_n(weights.data(), weights.flat().size(), gradient.data());
     stack.backward(gradient, gradient, pass);
     auto again = [&] { return loss(); };
-    EXPECT_LE(gradient_error(x.flat(), gradient.flat(), again, 64, step), kTolerance)
+    EXPECT_LE(gradient_error(x.flat(), gradient.flat(), again, 64, step), tolerance)
         << what << ": x";
     for (const auto& [name, parameter] : parameters) {
       EXPECT_LE(gradient_error(parameter->value.flat(), parameter->gradient.flat(), again, 8, step),
-                kTolerance)
+                tolerance)
           << what << ": " << name;
     }
   }
@@ -91,6 +93,44 @@ TEST(Gradients, OfEveryPlacement) {
   for (const Placement& placement : placements()) {
     StackCase(small_block(), {2, {placement, placement}})
         .expect_gradients(std::string(placement.name));
+  }
+}
+
+/// A step that is small beside the smallest √ε, since a unit norm has ε = 1e-12, and the error that
+/// the rounding of the loss then leaves of gradients that are 0.
+constexpr double kSmallStep = 4e-9, kSmallStepTolerance = 0.02;
+
+TEST(Gradients, OfEveryPlacementWhereTokensAreZero) {
+  for (const Placement& placement : placements()) {
+    StackCase stack(small_block(), {2, {placement, placement}});
+    for (const std::size_t row : {1, 5}) std::ranges::fill(stack.x.view().row(row), 0.0);
+    stack.expect_gradients(std::string(placement.name), kSmallStep, kSmallStepTolerance);
+  }
+}
+
+TEST(Gradients, OfEveryPlacementWhereBranchesAreZero) {
+  for (const Placement& placement : placements()) {
+    StackCase stack(small_block(), {2, {placement, placement}});
+    for (Block<double>& block : stack.stack.blocks()) {
+      for (Linear<double>* last : {&block.attention().output(), &block.feed_forward().down()}) {
+        last->weight().value.fill(0);
+        last->bias().value.fill(0);
+      }
+    }
+    stack.expect_gradients(std::string(placement.name), kSmallStep, kSmallStepTolerance);
+  }
+}
+
+TEST(Gradients, OfEveryPlacementWithNegativeFactors) {
+  for (const Placement& placement : placements()) {
+    StackCase stack(small_block(), {2, {placement, placement}});
+    ParameterList<double> parameters;
+    stack.stack.list_parameters("", parameters);
+    for (const auto& [name, parameter] : parameters) {
+      if (parameter->role != ParameterRole::kResidualFactor) continue;
+      for (double& value : parameter->value.flat()) value = -value;
+    }
+    stack.expect_gradients(std::string(placement.name));
   }
 }
 

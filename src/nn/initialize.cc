@@ -168,9 +168,12 @@ void initialize_admin(Decoder<T>& decoder, std::span<const std::int32_t> tokens,
     if (!add_norm.skip().empty())
       add_norm.skip().value.fill(static_cast<Arithmetic<T>>(std::sqrt(total)));
   };
-  for (Block<T>& block : decoder.stack().blocks()) {
+  for (std::size_t l = 0; l < decoder.stack().blocks().size(); ++l) {
+    Block<T>& block = decoder.stack().blocks()[l];
     set(block.attention_add_norm());
-    set(block.feed_forward_add_norm());
+    const bool parallel =
+        decoder.options().placements[l].attention.sublayers == Sublayers::kParallel;
+    if (!parallel) set(block.feed_forward_add_norm());
   }
 }
 

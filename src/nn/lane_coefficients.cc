@@ -21,6 +21,12 @@ bool reads_nothing_before(const MixForm& form, const Place& place) {
 constexpr MixForm kFirstLane{
     .base = [](const Place&, std::size_t, std::size_t lane) { return double(lane == 0); }};
 
+/// The base that a learned number makes.
+template <typename V>
+V gated(MixForm::Gate gate, V learned) {
+  return gate == MixForm::Gate::kSigmoid ? 1 / (1 + std::exp(-learned)) : learned;
+}
+
 /// What the form comes to at this place.
 MixForm form_at(MixForm form, const Place& place) {
   if (reads_nothing_before(form, place)) return kFirstLane;
@@ -51,6 +57,7 @@ std::vector<double> initial_numbers(const MixForm& given, const Place& place, st
   std::vector<double> logits(map.logits()), numbers(map.numbers());
   for (std::size_t k = 0; k < logits.size(); ++k) {
     logits[k] = form.base(place, k / from, k % from);
+    if (form.learned(place, k / from, k % from)) logits[k] = gated(form.gate, logits[k]);
   }
   map.forward(logits, numbers);
   return numbers;
@@ -138,7 +145,9 @@ template <typename V>
 void LaneCoefficients<V>::find_logits(std::size_t r, const MixInputs<const V>& inputs,
                                       std::span<V> logits) const {
   std::ranges::copy(constants_, logits.begin());
-  for (std::size_t i = 0; i < learned_.size(); ++i) logits[learned_[i]] = base_.value(0, i);
+  for (std::size_t i = 0; i < learned_.size(); ++i) {
+    logits[learned_[i]] = gated(form_.gate, base_.value(0, i));
+  }
   for (std::size_t k = 0; is_made() && k < logits.size(); ++k) {
     V in = inputs.products(r, column_of(k, inputs)) * inputs.reciprocals(r, lane_of(k));
     if (form_.act == MixForm::Act::kTanh) in = std::tanh(in);
@@ -184,9 +193,13 @@ void LaneCoefficients<V>::backward(const MixInputs<const V>& inputs,
     }
   });
   if (!learned_.empty()) {
-    kernels::add_column_sums<V>(
-        rows, learned_.size(), base_.gradient.flat(),
-        [&](std::size_t r, std::size_t i) { return d_logits(r, learned_[i]); });
+    kernels::add_column_sums<V>(rows, learned_.size(), base_.gradient.flat(),
+                                [&](std::size_t r, std::size_t i) {
+                                  const V d = d_logits(r, learned_[i]);
+                                  if (form_.gate == MixForm::Gate::kNone) return d;
+                                  const V share = gated(form_.gate, base_.value(0, i));
+                                  return d * share * (1 - share);
+                                });
   }
   if (!scale_.empty()) {
     kernels::add_column_sums<V>(rows, 1, scale_.gradient.flat(),

@@ -1,6 +1,6 @@
 /// Every placement and mixture, as data. Numbers are those of the papers; where published code
 /// differs from its paper, a comment says which one stands here. docs/arrangements.md shows the
-/// table and says what is left out.
+/// table, and says what is left out and where a row differs from published code.
 
 #include <algorithm>
 #include <cmath>
@@ -82,9 +82,16 @@ double first_logit(const Place&, Lane to, Lane from) {
   return to == 0 && from == 0 ? 0 : -8;
 }
 
-/// Attention reads the first of two lanes, feed-forward the second.
+// modded-nanogpt's two lanes: attention reads the first, feed-forward the second. Attention begins
+// by writing more to the second lane.
 double own_lane(const Place& place, Lane, Lane from) {
   return from == (place.sublayer == SublayerKind::kFeedForward);
+}
+double lane_factor(const Place&, Lane to, Lane from) {
+  return to == from ? std::sqrt(1.1) : 0;
+}
+double lane_write(const Place& place, Lane to, Lane) {
+  return place.sublayer == SublayerKind::kAttention && to == 1 ? 1.5 : 1;
 }
 
 // x0: the embedding is added again before each layer, with nanochat's factors.
@@ -115,9 +122,11 @@ bool adds_saved(const Place& place) {
   const std::size_t layer = std::max(saved_layer(place) + 1, (7 * place.depth.layers + 11) / 12);
   return place.sublayer == SublayerKind::kAttention && place.depth.layer == layer;
 }
+/// The saved lane's share of the first one is σ of a learned number, which begins with −1.5.
 double saved_carry(const Place& place, Lane to, Lane from) {
   if (behind_layer(place, saved_layer(place))) return from == 0;
-  return to == from || (adds_saved(place) && to == 0);
+  if (adds_saved(place) && to == 0 && from == 1) return -1.5;
+  return to == from;
 }
 double saved_write(const Place& place, Lane to, Lane) {
   return to == 0 || behind_layer(place, saved_layer(place));
@@ -130,8 +139,9 @@ double backout_write(const Place& place, Lane to, Lane) {
 }
 
 /// SpanNorm's second lane is what the layer has read: attention keeps it, feed-forward adds to it.
+/// The first attention reads the normalized embedding and adds to the embedding itself.
 double span_carry(const Place& place, Lane, Lane from) {
-  return from == (place.sublayer == SublayerKind::kFeedForward);
+  return from == (place.sublayer == SublayerKind::kFeedForward || place.site() == 0);
 }
 
 /// 2σ of it has mean 1 over the lanes.
@@ -145,13 +155,15 @@ Changes of_dense_former(const Place& place) {
 bool reads_layers(const Place& place) {
   return place.sublayer == SublayerKind::kAttention && place.lanes > 1;
 }
-/// Values, keys and queries.
+/// Values, keys and queries; of the embedding alone one mix, with one norm.
 std::size_t of_attention(const Place& place) {
-  return place.sublayer == SublayerKind::kAttention ? 3 : 1;
+  return reads_layers(place) ? 3 : 1;
 }
-/// About eight blocks, of whole layers.
+/// Blocks of whole layers, the eighth part of all rounded: 12 of Kimi K3's 93 layers, and 3 of the
+/// paper's 27.
 Changes of_attention_blocks(const Place& place) {
-  const std::size_t sites = 2 * ((place.depth.layers + 7) / 8);
+  const std::size_t layers = std::max<std::size_t>(1, (place.depth.layers + 4) / 8);
+  const std::size_t sites = 2 * layers;
   return place.site() % sites == 0 ? Changes::kAppend : Changes::kLast;
 }
 
@@ -357,7 +369,7 @@ constexpr Placement kPlacements[] = {
      .source = "Loshchilov et al. 2024, the residual part",
      .inside = Slot::kUnit,
      .after = Slot::kUnit,
-     .gain = {Form::kLearnedVector, {"0.05", [](Depth) { return 0.05; }}},
+     .gain = {Form::kLearnedMagnitudes, {"0.05", [](Depth) { return 0.05; }}},
      .update = Update::kDifference,
      .entry = Slot::kUnit},
     {.name = "x0",
@@ -375,9 +387,13 @@ constexpr Placement kPlacements[] = {
      .source = "modded-nanogpt, pull request 230",
      .before = Slot::kNorm,
      .final_norm = Slot::kNorm,
-     .lanes = two({.formula = "attention the first, feed-forward the second", .base = own_lane},
-                  {.formula = "learned diagonal, 1", .base = identity, .learned = on_diagonal},
-                  kHyperWrite, kSum)},
+     .lanes = two(
+         {.formula = "attention the first, feed-forward the second", .base = own_lane},
+         {.formula = "learned diagonal, sqrt(1.1)", .base = lane_factor, .learned = on_diagonal},
+         {.formula = "learned, (1, 1.5) of attention, (1, 1) of feed-forward",
+          .base = lane_write,
+          .learned = always},
+         kMean)},
     {.name = "saved-skip",
      .used_by = "modded-nanogpt",
      .source = "modded-nanogpt, pull request 159",
@@ -385,10 +401,11 @@ constexpr Placement kPlacements[] = {
      .final_norm = Slot::kNorm,
      .lanes = carried(
          two(kFirst,
-             {.formula = "saved after layer N/3, learned 1 before 7N/12",
+             {.formula = "saved after layer N/3, times σ(learned, -1.5) into x before 7N/12",
               .base = saved_carry,
               .learned = [](const Place& place, Lane to,
-                            Lane from) { return adds_saved(place) && to == 0 && from == 1; }},
+                            Lane from) { return adds_saved(place) && to == 0 && from == 1; },
+              .gate = MixForm::Gate::kSigmoid},
              {.formula = "(1, 0)", .base = saved_write}, kFirst))},
     {.name = "backout",
      .used_by = "modded-nanogpt",
@@ -426,6 +443,7 @@ constexpr Placement kPlacements[] = {
      .used_by = "SpanNorm",
      .source = "arXiv 2601.22580",
      .after = Slot::kNorm,
+     .entry = Slot::kNorm,
      .lanes = two(kFirst, {.formula = "what the layer read", .base = span_carry},
                   {.formula = "(1, 0)", .base = one_for_first}, kFirst)},
     {.name = "hyper",
@@ -542,11 +560,9 @@ constexpr Mixture kMixtures[] = {
     {.name = "mix-ln",
      .used_by = "Mix-LN",
      .source = "Li et al. 2024",
-     .formula = "post in the first quarter of the layers, then pre",
+     .formula = "post in the first N/4 layers, rounded down, then pre",
      .block =
-         [](Depth depth) {
-           return everywhere(4 * (depth.layer - 1) < depth.layers ? "post" : "pre");
-         }},
+         [](Depth depth) { return everywhere(4 * depth.layer <= depth.layers ? "post" : "pre"); }},
     {.name = "hybrid",
      .used_by = "HybridNorm",
      .source = "Zhuo et al. 2025",

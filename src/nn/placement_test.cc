@@ -49,13 +49,40 @@ TEST(Placement, NumbersOfLanesAreThoseOfTheRows) {
 }
 
 TEST(Placement, MixturesDifferByLayerAndSublayer) {
-  const auto mixed = parse_placements("mix-ln", 6);
-  EXPECT_EQ(mixed[1].attention.name, "post");
-  EXPECT_EQ(mixed[2].attention.name, "pre");
+  const auto mixed = parse_placements("mix-ln", 7);
+  EXPECT_EQ(mixed[0].attention.name, "post");
+  EXPECT_EQ(mixed[1].attention.name, "pre");
   const auto hybrid = parse_placements("hybrid", 2);
   EXPECT_EQ(hybrid[0].attention.name, "post");
   EXPECT_EQ(hybrid[1].feed_forward.name, "none");
   EXPECT_EQ(hybrid[1].feed_forward.final_norm, Slot::kNorm);
+}
+
+/// The numbers of Li et al. 2024: 3 of 12 layers, 6 of 24, 8 of 32.
+TEST(Placement, MixLnHasPostNormsInAQuarterOfTheLayers) {
+  for (const auto& [layers, posts] : {std::pair{3, 0}, {7, 1}, {12, 3}, {24, 6}, {32, 8}}) {
+    const auto blocks = parse_placements("mix-ln", static_cast<std::size_t>(layers));
+    EXPECT_EQ(std::ranges::count(blocks, "post",
+                                 [](const BlockPlacement& block) { return block.attention.name; }),
+              posts)
+        << layers;
+  }
+}
+
+/// Kimi K3 has 93 layers in blocks of 12; the paper has 27 in 9 blocks of 3.
+TEST(Placement, BlockAttentionResidualsHaveTheBlocksOfPublishedModels) {
+  for (const auto& [layers, blocks] : {std::pair{93, 8}, {27, 9}, {12, 6}, {2, 2}}) {
+    const auto depth = static_cast<std::size_t>(layers);
+    const auto placement = parse_placements("block-attention-residuals", depth);
+    EXPECT_EQ(lanes_before(placement, 0, depth), static_cast<std::size_t>(1 + blocks)) << layers;
+  }
+}
+
+TEST(Placement, MuddReadsOneMixWhereThereIsTheEmbeddingAlone) {
+  const LaneForm& mudd = find_placement("mudd").lanes;
+  EXPECT_EQ(mudd.reads({.lanes = 1}), 1U);
+  EXPECT_EQ(mudd.reads({.lanes = 2}), 3U);
+  EXPECT_EQ(mudd.reads({.sublayer = SublayerKind::kFeedForward, .lanes = 2}), 1U);
 }
 
 TEST(Placement, FactorsFollowThePapersAt12Layers) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string_view>
@@ -114,6 +115,41 @@ TEST(Stack, ReZeroStartsAsTheIdentity) {
   Case rezero("rezero");
   rezero.forward();
   EXPECT_TRUE(std::ranges::equal(rezero.x.flat(), rezero.y.flat()));
+}
+
+template <typename T>
+void expect_finite_of_zeros() {
+  for (const Placement& placement : placements()) {
+    Stack<T> stack(small_block(), {2, {placement, placement}});
+    TorchGenerator generator(1);
+    for (std::size_t l = 0; l < 2; ++l) {
+      initialize(stack.blocks()[l], {placement, placement}, Depth{l + 1, 2}, Initialization::kGpt2,
+                 generator);
+    }
+    Scratch<T> scratch;
+    const Pass<T> pass{.length = 4, .scratch = &scratch};
+    Matrix<Arithmetic<T>> x(4, 8), dx(4, 8);
+    x.fill(0);
+    Matrix<T> y(4, 8), dy(4, 8);
+    dy.fill(static_cast<T>(1));
+    stack.forward(x, y, pass);
+    stack.backward(dy, dx, pass);
+    const auto is_finite = [](auto value) { return std::isfinite(static_cast<float>(value)); };
+    EXPECT_TRUE(std::ranges::all_of(y.flat(), is_finite)) << placement.name;
+    EXPECT_TRUE(std::ranges::all_of(dx.flat(), is_finite)) << placement.name;
+    ParameterList<Arithmetic<T>> parameters;
+    stack.list_parameters("", parameters);
+    for (const auto& [name, parameter] : parameters) {
+      EXPECT_TRUE(std::ranges::all_of(parameter->gradient.flat(), is_finite))
+          << placement.name << ": " << name;
+    }
+  }
+}
+
+TEST(Stack, OfZerosIsFiniteForEveryPlacement) {
+  expect_finite_of_zeros<float>();
+  expect_finite_of_zeros<double>();
+  expect_finite_of_zeros<BFloat16>();
 }
 
 TEST(Stack, WithoutLayersIsAnError) {
@@ -312,6 +348,32 @@ TEST(Admin, SkipsGrowWithTheVarianceOfTheBranchesBefore) {
       last = add_norm->skip().value(0, 0);
     }
   }
+}
+
+TEST(Admin, CountsOneBranchOfSublayersSideBySide) {
+  Decoder<double> decoder({.block = small_block(),
+                           .placements = parse_placements("admin:1+parallel:1+admin:1", 3),
+                           .context = 8});
+  TorchGenerator generator(2);
+  initialize(decoder, Initialization::kXavier, generator);
+  const std::vector<std::int32_t> tokens{1, 2, 3, 4, 5, 6, 7, 8};
+  Memory memory;
+  decoder.forward(tokens, {.mode = Mode::kEvaluation, .probe = &memory});
+  double total = 0;
+  const auto add_variance = [&](const Site& site) {
+    const std::vector<double>& values = memory.values.at(site);
+    double sum = 0, squares = 0;
+    for (const double v : values) sum += v, squares += v * v;
+    const auto n = static_cast<double>(values.size());
+    total += squares / n - (sum / n) * (sum / n);
+  };
+  add_variance({0, SublayerKind::kAttention, Point::kX});
+  add_variance({0, SublayerKind::kAttention, Point::kBranch});
+  add_variance({0, SublayerKind::kFeedForward, Point::kBranch});
+  add_variance({1, SublayerKind::kAttention, Point::kBranch});
+  initialize_admin<double>(decoder, tokens, 1);
+  EXPECT_NEAR(decoder.stack().blocks()[2].attention_add_norm().skip().value(0, 0), std::sqrt(total),
+              1e-12);
 }
 
 /// Weights of 0 behind hidden units of 0 would stay so for ever.

@@ -20,12 +20,21 @@ Arithmetic<T> gate_of(T logit) {
   return 1 / (1 + std::exp(-static_cast<Arithmetic<T>>(logit)));
 }
 
+/// ε of Oh et al.'s code, which ⟨z, z⟩ is added to.
+constexpr double kEpsilon = 1e-6;
+
 /// Σ a_c·b_c of a row.
 template <typename A, typename V>
 V inner(std::span<A> a, std::span<const V> b) {
   V sum = 0;
   for (std::size_t c = 0; c < a.size(); ++c) sum += static_cast<V>(a[c]) * b[c];
   return sum;
+}
+
+/// ⟨z, z⟩ + ε, which a row of zeros leaves above 0.
+template <typename V>
+V square(std::span<const V> z) {
+  return inner(z, z) + static_cast<V>(kEpsilon);
 }
 
 }  // namespace
@@ -73,7 +82,7 @@ MatrixView<const T> UpdateStep<T>::forward(MatrixView<const T> f, MatrixView<con
   for_each_row(f.rows, f.cols, [&](std::size_t r) {
     const Value keep = kept(r, pass);
     const Value along =
-        kind_ == Update::kOrthogonal ? inner(f.row(r), z.row(r)) / inner(z.row(r), z.row(r)) : 1;
+        kind_ == Update::kOrthogonal ? inner(f.row(r), z.row(r)) / square(z.row(r)) : 1;
     for (std::size_t c = 0; c < f.cols; ++c) {
       Value u = static_cast<Value>(f(r, c));
       if (kind_ != Update::kBranch) u -= along * z(r, c);
@@ -91,11 +100,11 @@ void UpdateStep<T>::backward(MatrixView<const T> f, MatrixView<const Value> z, M
   for_each_row(f.rows, f.cols, [&](std::size_t r) {
     const Value keep = kept(r, pass);
     const auto value = [](T x) { return static_cast<Value>(x); };
-    // Of u = f − along·z with along = ⟨f, z⟩/⟨z, z⟩.
-    Value along = 1, d_along = 0, square = 1;
+    // u = f − along·z with along = ⟨f, z⟩/(⟨z, z⟩ + ε)
+    Value along = 1, d_along = 0, divisor = 1;
     if (kind_ == Update::kOrthogonal) {
-      square = inner(z.row(r), z.row(r));
-      along = inner(f.row(r), z.row(r)) / square;
+      divisor = square(z.row(r));
+      along = inner(f.row(r), z.row(r)) / divisor;
       d_along = -keep * inner(d.row(r), z.row(r));
     }
     for (std::size_t c = 0; c < f.cols; ++c) {
@@ -108,8 +117,8 @@ void UpdateStep<T>::backward(MatrixView<const T> f, MatrixView<const Value> z, M
       Value d_z = kind_ == Update::kBranch ? 0 : -along * du;
       Value d_f = du;
       if (kind_ == Update::kOrthogonal) {
-        d_f += d_along * z(r, c) / square;
-        d_z += d_along * (value(f(r, c)) - 2 * along * z(r, c)) / square;
+        d_f += d_along * z(r, c) / divisor;
+        d_z += d_along * (value(f(r, c)) - 2 * along * z(r, c)) / divisor;
       }
       d(r, c) = static_cast<T>(d_f);
       dz(r, c) = d_z;

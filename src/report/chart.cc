@@ -11,23 +11,45 @@
 namespace addnorm::report {
 namespace {
 
-constexpr double kMargin = 0.04;    // of the y axis, below and above the data
-constexpr double kLargest = 1e300;  // leaves room for the margin
-constexpr double kRounding = 1e-9;  // values that are no farther apart are one
+constexpr double kMargin = 0.04;     // of the y axis, below and above the data
+constexpr double kLargest = 1e300;   // leaves room for the margin
+constexpr double kRounding = 1e-9;   // values that are no farther apart are one
+constexpr double kLeastSpan = 0.05;  // of the y axis, as a share of the values' scale
 
-// What the axis shows of data in `range`: the ends that it sets; else the data with a margin.
-Range shown(const Axis& axis, Range range, double margin) {
+/// The least span of an axis that shows these values. Along y smaller differences are noise, which
+/// an axis of their size would show as large.
+double least_span(const Axis& axis, const Range& range, bool is_y) {
+  const double largest = std::max(std::abs(range.low), std::abs(range.high));
+  if (range.high - range.low <= kRounding * largest) return largest > 0 ? largest : 1;
+  if (!is_y) return 0;
+  return kLeastSpan * (axis.bounds ? axis.bounds->back() - axis.bounds->front() : largest);
+}
+
+/// The range with at least this span: with the ends that the axis sets, else with the values in its
+/// middle, as far as there can be values beside them.
+Range widened(const Axis& axis, const Range& range, double span) {
+  const double missing = span - (range.high - range.low);
+  if (missing <= 0 || (axis.low && axis.high)) return range;
+  if (axis.low) return {range.low, range.low + span};
+  if (axis.high) return {range.high - span, range.high};
+  const double least = axis.bounds ? axis.bounds->front() : range.low >= 0 ? 0 : -HUGE_VAL;
+  const double most = axis.bounds ? axis.bounds->back() : HUGE_VAL;
+  double low = std::max(range.low - missing / 2, std::min(least, range.low));
+  low = std::min(low, std::max(most, range.high) - span);
+  return {low, low + span};
+}
+
+/// What the axis shows of data in `range`: the ends that it sets; else the data, along y with a
+/// margin.
+Range shown(const Axis& axis, Range range, bool is_y) {
   const bool log = axis.scale == AxisScale::kLog;
   if (range.empty()) range = {1, 1};
   const double least = log ? 1 / kLargest : -kLargest;
   range = {std::clamp(range.low, least, kLargest), std::clamp(range.high, least, kLargest)};
   if (axis.low) range = {*axis.low, std::max(range.high, *axis.low)};
   if (axis.high) range = {std::min(range.low, *axis.high), *axis.high};
-  const double largest = std::max(std::abs(range.low), std::abs(range.high));
-  if (range.high - range.low <= kRounding * largest) {
-    const double half = range.low == 0 ? 1 : std::abs(range.low) / 2;
-    range = {range.low - half, range.low + half};
-  }
+  range = widened(axis, range, least_span(axis, range, is_y));
+  const double margin = is_y ? kMargin : 0;
   const double part = log ? std::pow(range.high, margin) / std::pow(range.low, margin)
                           : margin * (range.high - range.low);
   if (!axis.high) range.high = log ? range.high * part : range.high + part;
@@ -65,7 +87,7 @@ Range x_range(const Chart& chart) {
     return {-0.5, static_cast<double>(n) - 0.5};
   Range range;
   for (const Series& s : chart.series) range = widen(range, s.x, chart.x.scale);
-  return shown(chart.x, range, 0);
+  return shown(chart.x, range, false);
 }
 
 Range y_range(const Chart& chart) {
@@ -73,7 +95,7 @@ Range y_range(const Chart& chart) {
   for (const Series& s : chart.series) {
     for (const auto* values : {&s.y, &s.low, &s.high}) range = widen(range, *values, chart.y.scale);
   }
-  return shown(chart.y, range, kMargin);
+  return shown(chart.y, range, true);
 }
 
 namespace {

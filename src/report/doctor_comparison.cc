@@ -61,8 +61,9 @@ Comparison compare(const Diagnosis& one, const Diagnosis& other) {
   return comparison;
 }
 
-std::string finding_text(const doctor::Finding& finding) {
-  return fmt::format("{}, {}: {}", finding.rule, finding.where, finding.what);
+std::string group_text(const Group& group) {
+  const doctor::Finding& worst = group.worst();
+  return fmt::format("{}, {}: {}", worst.rule, places(group), worst.what);
 }
 
 std::string parting_text(const Comparison& comparison) {

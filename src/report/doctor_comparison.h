@@ -31,8 +31,8 @@ struct Comparison {
 /// Both must outlive it. Throws an Error where they have not the same number of layers.
 Comparison compare(const Diagnosis& one, const Diagnosis& other);
 
-/// "residual-twice, layer 2, attention: the stream is added twice …"
-std::string finding_text(const doctor::Finding& finding);
+/// "residual-twice, layers 2 and 3, attention: the stream is added twice …"
+std::string group_text(const Group& group);
 
 /// "They part at layer 3: …", or that they do not, or that nothing can be said.
 std::string parting_text(const Comparison& comparison);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <utility>
 
 #include "report/doctor_comparison.h"
 #include "report/doctor_words.h"
@@ -37,9 +38,9 @@ std::vector<Drawn> all_drawn(const Diagnosis& diagnosis, const Diagnosis* other)
 }
 
 /// Curves of the same column have the same color.
-Chart chart_of(const std::vector<Drawn>& drawn, const char* title, const char* label,
-               AxisScale scale, const std::vector<LayerColumn>& columns) {
-  Chart chart{.title = title, .x = {.label = "layer"}, .y = {.label = label, .scale = scale}};
+Chart chart_of(const std::vector<Drawn>& drawn, const char* title, Axis y,
+               const std::vector<LayerColumn>& columns) {
+  Chart chart{.title = title, .x = {.label = "layer"}, .y = std::move(y)};
   for (const auto& [subject, rows, suffix, look] : drawn) {
     for (std::size_t c = 0; c < columns.size(); ++c) {
       Series series{.name = columns[c].name + suffix, .look = look, .color = static_cast<int>(c)};
@@ -90,7 +91,7 @@ Chart gain_chart(const std::vector<Drawn>& drawn) {
 }
 
 void add_findings(HtmlPage& page, const Diagnosis& diagnosis, const std::vector<Group>& groups) {
-  page.section("Findings");
+  page.section("Findings and notes");
   if (groups.empty()) page.paragraph("Nothing was found, and there is nothing to note.");
   for (const Group& group : groups) {
     const doctor::Finding& worst = group.worst();
@@ -115,9 +116,10 @@ void add_comparison(HtmlPage& page, const Diagnosis& one, const Diagnosis& other
   page.section("Against " + short_name(other.subject));
   std::vector<HtmlPage::Item> items;
   const auto add = [&](const char* label, const std::vector<const doctor::Finding*>& findings) {
-    for (const doctor::Finding* f : findings) {
-      items.push_back({{fmt::format("{} {}", look(f->severity).mark, label), look(f->severity).ink},
-                       finding_text(*f)});
+    for (const Group& group : grouped(findings)) {
+      const SeverityLook& severity = look(group.worst().severity);
+      items.push_back(
+          {{fmt::format("{} {}", severity.mark, label), severity.ink}, group_text(group)});
     }
   };
   add("gone", comparison.gone);
@@ -136,29 +138,30 @@ void add_charts(HtmlPage& page, const std::vector<Drawn>& drawn) {
     if (!chart.series.empty()) page.figure(chart, caption);
   };
   const auto& columns = kLayerColumns;
-  Chart stream = chart_of(drawn, "The residual stream", "RMS", AxisScale::kLog, {columns[0]});
+  const auto log = [](const char* label) { return Axis{.label = label, .scale = AxisScale::kLog}; };
+  Chart stream = chart_of(drawn, "The residual stream", log("RMS"), {columns[0]});
   lay_under(stream, doctor::stream_band(subject, rows));
   figure(stream,
          "Of what each layer reads. Theory, where it has a word: from branches that are "
          "independent of the stream to branches that all point its way, of the sizes that were "
          "measured, and of size 1 after a norm before training; 1 in a post-norm stack before "
          "training.");
-  figure(
-      chart_of(drawn, "Branches", "share of the stream", AxisScale::kLog, {columns[1], columns[2]}),
-      "RMS of a branch as it goes into the sum, as a share of the stream that it joins.");
-  figure(chart_of(drawn, "Cosines", "cosine", AxisScale::kLinear, {columns[3], columns[4]}),
+  figure(chart_of(drawn, "Branches", log("share of the stream"), {columns[1], columns[2]}),
+         "RMS of a branch as it goes into the sum, as a share of the stream that it joins.");
+  figure(chart_of(drawn, "Cosines", Axis{.label = "cosine", .bounds = {{-1, 1}}},
+                  {columns[3], columns[4]}),
          "Of what a layer reads and leaves: near 1 it changes little. Of two tokens: near 1 they "
          "are all alike. " +
              depth_text(rows));
-  figure(chart_of(drawn, "Attention logits", "largest logit", AxisScale::kLog, {columns[5]}),
+  figure(chart_of(drawn, "Attention logits", log("largest logit"), {columns[5]}),
          "Above 50 softmax in float32 passes one key.");
-  figure(chart_of(drawn, "Entropy of attention", "share of the largest possible",
-                  AxisScale::kLinear, {columns[6]}),
+  figure(chart_of(drawn, "Entropy of attention",
+                  Axis{.label = "share of the largest possible", .bounds = {{0, 1}}}, {columns[6]}),
          "1 where a query looks at all keys alike, 0 where it looks at one.");
   figure(gain_chart(drawn),
          "RMS over features of γ, or of 1 + γ where that is meant. They start at 1; near 0 nothing "
          "passes.");
-  Chart gradient = chart_of(drawn, "Gradient", "RMS", AxisScale::kLog, {columns[7]});
+  Chart gradient = chart_of(drawn, "Gradient", log("RMS"), {columns[7]});
   lay_under(gradient, doctor::gradient_band(subject, rows));
   figure(gradient,
          "Of the loss by what each layer reads. Theory, of stacks that add to their stream, before "
@@ -189,7 +192,7 @@ std::string doctor_html(const Diagnosis& diagnosis, const Diagnosis* other) {
   const doctor::Subject& subject = diagnosis.subject;
   const std::vector<Group> groups = grouped(diagnosis.findings);
   HtmlPage page("Doctor: " + short_name(subject),
-                fmt::format("{}: {}. {}", model_text(subject), verdict(diagnosis, groups).text,
+                fmt::format("{}: {}. {}", model_text(subject), verdict(diagnosis).text,
                             subject.measured_on.empty() ? "" : input_text(subject)));
   for (const std::string& text :
        {coverage_text(subject.profile.coverage), left_out_text(subject.profile.coverage)}) {

@@ -26,7 +26,7 @@ std::string indented(std::string_view label, std::string_view text, int width) {
   return lines;
 }
 
-std::string group_text(const Diagnosis& diagnosis, const Group& group, int width) {
+std::string block_text(const Diagnosis& diagnosis, const Group& group, int width) {
   const doctor::Finding& worst = group.worst();
   const SeverityLook& severity = look(worst.severity);
   std::string text =
@@ -46,11 +46,13 @@ std::string group_text(const Diagnosis& diagnosis, const Group& group, int width
 
 }  // namespace
 
+bool Diagnosis::has_defects() const {
+  return std::ranges::any_of(
+      findings, [](const doctor::Finding& f) { return f.severity != doctor::Severity::kNote; });
+}
+
 bool Diagnosis::sound() const {
-  return !is_blind(subject.profile.coverage) && subject.was_run_whole() &&
-         std::ranges::all_of(findings, [](const doctor::Finding& f) {
-           return f.severity == doctor::Severity::kNote;
-         });
+  return !has_defects() && !is_blind(subject.profile.coverage) && subject.was_run_whole();
 }
 
 std::string doctor_text(const Diagnosis& diagnosis, int width) {
@@ -65,10 +67,10 @@ std::string doctor_text(const Diagnosis& diagnosis, int width) {
   for (const std::string& line : {coverage_text(coverage), left_out_text(coverage)}) {
     if (!line.empty()) text += paint(Ink::kFaint, wrap(line, width)) + "\n";
   }
-  const Cell outcome = verdict(diagnosis, groups);
+  const Cell outcome = verdict(diagnosis);
   text += paint(outcome.ink, outcome.text) + "\n";
   for (const Group& group : groups) {
-    text += "\n" + group_text(diagnosis, group, width);
+    text += "\n" + block_text(diagnosis, group, width);
   }
   const std::vector<doctor::LayerNumbers> rows =
       doctor::layer_numbers(diagnosis.subject, doctor::last_step(diagnosis.subject.profile));
@@ -87,9 +89,9 @@ std::string comparison_text(const Diagnosis& one, const Diagnosis& other, int wi
   std::string text =
       wrap(fmt::format("{} against {}", other.subject.name, one.subject.name), width) + "\n";
   const auto add = [&](const char* label, const std::vector<const doctor::Finding*>& findings) {
-    for (const doctor::Finding* f : findings) {
-      const char* mark = look(f->severity).mark;
-      text += wrap(fmt::format("{} {}: {}", mark, label, finding_text(*f)), width) + "\n";
+    for (const Group& group : grouped(findings)) {
+      const char* mark = look(group.worst().severity).mark;
+      text += wrap(fmt::format("{} {}: {}", mark, label, group_text(group)), width) + "\n";
     }
   };
   add("gone", comparison.gone);
@@ -162,12 +164,17 @@ io::Json array_of(const std::vector<T>& values) {
   return array;
 }
 
+const char* status(const Diagnosis& diagnosis) {
+  if (diagnosis.sound()) return "sound";
+  return diagnosis.has_defects() ? "findings" : "incomplete";
+}
+
 io::Json to_json(const Diagnosis& diagnosis) {
   const io::ProfileModel& model = diagnosis.subject.profile.model;
   const std::vector<doctor::LayerNumbers> rows =
       doctor::layer_numbers(diagnosis.subject, doctor::last_step(diagnosis.subject.profile));
   return {{"target", diagnosis.subject.name},
-          {"status", diagnosis.sound() ? "sound" : "findings"},
+          {"status", status(diagnosis)},
           {"model",
            {{"type", model.model_type},
             {"placement", model.placement},

@@ -15,7 +15,9 @@ struct Diagnosis {
   std::vector<doctor::Proof> proofs = {};      ///< of the remedies that were tried
   std::size_t accepted = 0;                    ///< findings that were left out by their names
 
-  /// Whether something was measured, and nothing found but notes.
+  /// Whether a finding is more than a note.
+  bool has_defects() const;
+  /// Whether the whole was measured, without a finding that is more than a note.
   bool sound() const;
 };
 
@@ -27,11 +29,12 @@ std::string doctor_text(const Diagnosis& diagnosis, int width);
 /// shows as a multiple of `one`.
 std::string comparison_text(const Diagnosis& one, const Diagnosis& other, int width);
 
-/// {"target","status":"sound"|"findings","model":{…},"loss","findings":[{"rule","severity","where",
+/// {"target","status":"sound"|"findings"|"incomplete","model":{…},"loss","findings":[{"rule","severity","where",
 /// "layer","sublayer","module","what","because","fix","measured","expected"}],"accepted","coverage":
 /// {"sums":[measured,seen],…,"left_out":[{"where","why"}]},"proofs":[{"rule","change",
 /// "steps","number","before","after","mended"}],"effective_depth","layers":[{…}]}; a finding of the
-/// whole has no layer, and what is unknown is null. Held against another it has one key more:
+/// whole has no layer, and what is unknown is null. "incomplete": there is no finding but a note,
+/// and not all was measured. Held against another it has one key more:
 /// "comparison":{"other":{…},"gone":[{…}],"new":[{…}],"parting":{"layer","number","one","other"},
 /// "multiples":[{…}]}, with the other's document, findings, a number of "layers", and its
 /// quotients.

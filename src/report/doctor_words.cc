@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "report/numbers.h"
@@ -88,21 +89,27 @@ const doctor::Finding& Group::worst() const {
   return **std::ranges::max_element(findings, {}, &doctor::Finding::badness);
 }
 
-std::vector<Group> grouped(const std::vector<doctor::Finding>& findings) {
+std::vector<Group> grouped(const std::vector<const doctor::Finding*>& findings) {
   std::vector<Group> groups;
-  for (const doctor::Finding& finding : findings) {
+  for (const doctor::Finding* finding : findings) {
     const auto same = std::ranges::find_if(groups, [&](const Group& group) {
       const doctor::Finding& first = *group.findings.front();
-      return first.rule == finding.rule && first.severity == finding.severity &&
-             first.fix == finding.fix;
+      return first.rule == finding->rule && first.severity == finding->severity &&
+             first.fix == finding->fix;
     });
     if (same == groups.end()) {
-      groups.push_back({{&finding}});
+      groups.push_back({{finding}});
     } else {
-      same->findings.push_back(&finding);
+      same->findings.push_back(finding);
     }
   }
   return groups;
+}
+
+std::vector<Group> grouped(const std::vector<doctor::Finding>& findings) {
+  std::vector<const doctor::Finding*> pointers;
+  for (const doctor::Finding& finding : findings) pointers.push_back(&finding);
+  return grouped(pointers);
 }
 
 std::string effects_text(const Group& group) {
@@ -221,10 +228,19 @@ bool is_blind(const io::Coverage& coverage) {
   });
 }
 
-Cell verdict(const Diagnosis& diagnosis, const std::vector<Group>& groups) {
-  const auto defects = static_cast<std::size_t>(std::ranges::count_if(
-      groups, [](const Group& g) { return g.worst().severity != doctor::Severity::kNote; }));
+Cell verdict(const Diagnosis& diagnosis) {
+  std::size_t notes = 0;
+  std::size_t defects = 0;
+  std::set<std::string_view> rules;  // of the defects
+  for (const doctor::Finding& finding : diagnosis.findings) {
+    const bool is_note = finding.severity == doctor::Severity::kNote;
+    ++(is_note ? notes : defects);
+    if (!is_note) rules.insert(finding.rule);
+  }
   std::string text = defects > 0 ? format_count(defects, "finding") : "no finding";
+  if (rules.size() < defects) text += " of " + format_count(rules.size(), "rule");
+  if (notes > 0) text += ", " + format_count(notes, "note");
+  if (diagnosis.accepted > 0) text += fmt::format(", {} accepted", diagnosis.accepted);
   if (is_blind(diagnosis.subject.profile.coverage)) text += ": nothing was measured";
   const doctor::Subject& subject = diagnosis.subject;
   if (!subject.was_run()) {
@@ -233,7 +249,6 @@ Cell verdict(const Diagnosis& diagnosis, const std::vector<Group>& groups) {
     text += fmt::format(": {} of {} layers were run", subject.layers_run,
                         subject.profile.model.n_layers);
   }
-  if (diagnosis.accepted > 0) text += fmt::format(", {} accepted", diagnosis.accepted);
   return {text, diagnosis.sound() ? Ink::kGood : Ink::kBad};
 }
 

@@ -56,6 +56,7 @@ struct Group {
   const doctor::Finding& worst() const;
 };
 std::vector<Group> grouped(const std::vector<doctor::Finding>& findings);
+std::vector<Group> grouped(const std::vector<const doctor::Finding*>& findings);
 /// "layers 3 to 5 and 9, attention; final norm"
 std::string places(const Group& group);
 
@@ -72,7 +73,8 @@ std::string left_out_text(const io::Coverage& coverage);
 /// Whether the profile says that nothing was measured.
 bool is_blind(const io::Coverage& coverage);
 
-/// "2 findings, 1 more is accepted", of those that are no notes, and whether that is good.
-Cell verdict(const Diagnosis& diagnosis, const std::vector<Group>& groups);
+/// "9 findings of 2 rules, 1 note, 3 accepted"; green where the diagnosis is sound. A finding is a
+/// rule at one place, as in JSON.
+Cell verdict(const Diagnosis& diagnosis);
 
 }  // namespace addnorm::report

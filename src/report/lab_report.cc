@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "base/require.h"
+#include "io/json.h"
 #include "report/html.h"
 #include "report/plot.h"
 #include "report/table.h"
@@ -165,9 +166,7 @@ std::string caption_of(const lab::Panel& panel) {
     });
   };
   auto has_band = [](const Series& curve) { return !curve.low.empty(); };
-  auto is_cut = [](const Series& curve) {
-    return std::ranges::any_of(curve.y, [](double y) { return std::isinf(y); });
-  };
+  auto is_cut = [](const Series& curve) { return breaks_at(curve).has_value(); };
   std::string text = panel.caption;
   if (any(panel.predicted, is_measured)) text += " Pale and wide: what theory predicts.";
   if (any(panel.predicted, has_band)) text += " Dotted edges: the range that still agrees with it.";
@@ -214,11 +213,12 @@ std::string lab_text(const LabRun& run, int width) {
 
 namespace {
 
-/// The figures go by the label.
-Table summary(std::span<const LabRun> runs, std::string_view lab::Figure::*label) {
+/// Of runs or entries; the figures go by the label.
+template <typename Run>
+Table summary(std::span<const Run> runs, std::string_view lab::Figure::*label) {
   Table table(
       {{"figure", Align::kLeft}, {"verdict", Align::kLeft}, {"checks inside", Align::kLeft}});
-  for (const LabRun& run : runs) {
+  for (const Run& run : runs) {
     table.add_row({{std::string(run.figure.*label), Ink::kPlain, std::string(run.figure.name)},
                    verdict_cell(run.result.verdict()),
                    tally(run.result, "")});
@@ -234,10 +234,13 @@ std::string lab_summary(std::span<const LabRun> runs, int width) {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using io::Json;
 
 Json axis_json(const Axis& axis) {
   Json json{{"label", axis.label}, {"scale", axis.scale == AxisScale::kLog ? "log" : "linear"}};
+  if (axis.low) json["low"] = *axis.low;
+  if (axis.high) json["high"] = *axis.high;
+  if (axis.bounds) json["bounds"] = *axis.bounds;
   if (!axis.names.empty()) json["names"] = axis.names;
   return json;
 }
@@ -255,6 +258,7 @@ Json panel_json(const lab::Panel& panel) {
   Json json{{"title", panel.title},
             {"x", axis_json(panel.x)},
             {"y", axis_json(panel.y)},
+            {"caption", panel.caption},
             {"measured", curves_json(panel.measured)},
             {"predicted", curves_json(panel.predicted)}};
   if (panel.maps.empty()) return json;
@@ -278,6 +282,7 @@ Json run_json(const LabRun& run) {
             {"question", run.figure.question},
             {"source", run.figure.source},
             {"options", lab::options_json(run.figure, run.options)},
+            {"setting", setting(run)},
             {"panels", Json::array()},
             {"checks", Json::array()},
             {"verdict", to_string(run.result.verdict())}};
@@ -294,7 +299,6 @@ std::string lab_json(const LabRun& run) {
 
 std::string lab_page_json(const LabRun& run) {
   Json json = run_json(run);
-  json["setting"] = setting(run);
   json["tally"] = tally(run.result, kInWords);
   const std::vector<Chart> charts = to_charts(run.result.panels);
   for (std::size_t i = 0; i < charts.size(); ++i) {
@@ -322,7 +326,11 @@ std::string lab_svg(const LabRun& run) {
   return to_svg(sheet);
 }
 
-std::string lab_html(std::span<const LabRun> runs) {
+LabEntry lab_entry(const LabRun& run) {
+  return {run.figure, setting(run), run.result};
+}
+
+std::string lab_html(std::span<const LabEntry> entries) {
   HtmlPage page(
       "The lab: measurement and theory",
       "Networks drawn at random, measured, and compared with theory on the same axes. Each claim "
@@ -330,19 +338,19 @@ std::string lab_html(std::span<const LabRun> runs) {
       "not, not applicable if an assumption of the claim does not hold here. ± is four standard "
       "errors of a mean over seeds.");
   page.table(
-      summary(runs, &lab::Figure::title),
+      summary(entries, &lab::Figure::title),
       "Each figure checks several claims; inside are those that were measured as predicted.");
-  for (const LabRun& run : runs) {
-    page.section(run.figure.title, run.figure.name);
-    page.paragraph(run.figure.question);
-    page.paragraph(fmt::format("{}. After {}.", setting(run), run.figure.source), "Setting");
-    page.paragraph(tally(run.result, kInWords) + ".", verdict_cell(run.result.verdict()));
-    const std::vector<Chart> charts = to_charts(run.result.panels);
+  for (const auto& [figure, setting, result] : entries) {
+    page.section(figure.title, figure.name);
+    page.paragraph(figure.question);
+    page.paragraph(fmt::format("{}. After {}.", setting, figure.source), "Setting");
+    page.paragraph(tally(result, kInWords) + ".", verdict_cell(result.verdict()));
+    const std::vector<Chart> charts = to_charts(result.panels);
     for (std::size_t i = 0; i < charts.size(); ++i) {
-      page.figure(charts[i], caption_of(run.result.panels[i]));
+      page.figure(charts[i], caption_of(result.panels[i]));
     }
     std::vector<HtmlPage::Item> checks;
-    for (const lab::Check& c : in_order(run.result.checks)) {
+    for (const lab::Check& c : in_order(result.checks)) {
       checks.push_back({verdict_cell(c.verdict()), check_text(c)});
     }
     page.list(checks);

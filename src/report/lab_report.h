@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lab/figure.h"
@@ -13,6 +14,13 @@ namespace addnorm::report {
 struct LabRun {
   const lab::Figure& figure;
   lab::FigureOptions options;
+  lab::FigureResult result;
+};
+
+/// A figure as a page shows it, of a run or of its FIGURE.json.
+struct LabEntry {
+  const lab::Figure& figure;
+  std::string setting;  ///< "12 layers; width 128; 8 seeds from 0"
   lab::FigureResult result;
 };
 
@@ -29,6 +37,12 @@ std::string lab_summary(std::span<const LabRun> runs, int width);
 /// FIGURE.json: options, curves, checks, verdict.
 std::string lab_json(const LabRun& run);
 
+LabEntry lab_entry(const LabRun& run);
+/// The entry of a FIGURE.json. A number that is not finite comes back as NaN, a limit or the edge
+/// of a band as infinity. Throws an Error that names `file` where lab_json() does not write such a
+/// text for a figure that exists.
+LabEntry read_lab_json(std::string_view text, const std::string& file);
+
 /// The same with what a page shows: the setting and the tally in words, each panel's caption and
 /// its images for a page and a phone, each check's sentence.
 std::string lab_page_json(const LabRun& run);
@@ -37,7 +51,7 @@ std::string lab_page_json(const LabRun& run);
 std::string lab_svg(const LabRun& run);
 
 /// index.html: one file with all figures.
-std::string lab_html(std::span<const LabRun> runs);
+std::string lab_html(std::span<const LabEntry> entries);
 
 /// What there is: the figures with the options that each takes, and the silent bugs.
 std::string lab_list_text(std::span<const lab::Figure> figures, int width);

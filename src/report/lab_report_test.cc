@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "addnorm/error.h"
 #include "report/svg.h"
 #include "report/terminal.h"
 #include "report/theme.h"
@@ -15,6 +16,7 @@ namespace {
 using Json = nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
+using testing::ThrowsMessage;
 
 constexpr lab::Figure kFigure{
     .name = "a-figure",
@@ -161,13 +163,54 @@ TEST(LabReport, DrawsAllPanelsInOneImage) {
 }
 
 TEST(LabReport, IsAPageThatLeadsToItsFigures) {
-  const std::vector<LabRun> runs{some_run()};
-  const std::string html = lab_html(runs);
+  const std::vector<LabEntry> entries{lab_entry(some_run())};
+  const std::string html = lab_html(entries);
   for (const char* part : {"<a href=\"#a-figure\">A title</a>", "<h2 id=\"a-figure\">A title</h2>",
                            "Is 1 &lt; 2?", "<strong class=\"bad\">outside:</strong>"}) {
     EXPECT_THAT(html, HasSubstr(part));
   }
   EXPECT_THAT(html, Not(HasSubstr("<script")));
+}
+
+TEST(LabReport, IsTheSamePageFromItsJson) {
+  LabRun run{
+      lab::find_figure("variance"), {.layers = {4}, .width = 16, .seeds = 2}, some_run().result};
+  lab::Panel maps{.title = "Maps",
+                  .x = {.label = "reads"},
+                  .y = {.label = "read", .names = {"a", "b"}},
+                  .caption = "Of what is read.",
+                  .maps = {{"one", {{1, -2}, {NAN}}}},
+                  .value = "weight"};
+  run.result.panels.push_back(maps);
+  run.result.panels[0].y.low = 0.5;
+  run.result.panels[0].x.high = 3;
+  run.result.panels[0].x.bounds = {0, 7};
+  run.result.checks[0].high = HUGE_VAL;
+  run.result.checks[1].low = -HUGE_VAL;
+  const std::vector<LabEntry> entries{lab_entry(run)};
+  const std::vector<LabEntry> read{read_lab_json(lab_json(run), "variance.json")};
+  EXPECT_TRUE(lab_html(read) == lab_html(entries));
+  EXPECT_EQ(read[0].result.checks[0].high, HUGE_VAL);
+}
+
+TEST(LabReport, RefusesAJsonThatIsNoFigure) {
+  LabRun run{lab::find_figure("variance"), {.layers = {4}}, some_run().result};
+  const nlohmann::ordered_json sound = nlohmann::ordered_json::parse(lab_json(run));
+  for (const char* key : {"figure", "setting", "panels", "checks"}) {
+    nlohmann::ordered_json json = sound;
+    for (const nlohmann::ordered_json& value :
+         {nlohmann::ordered_json(), nlohmann::ordered_json("?"), nlohmann::ordered_json({1, 2})}) {
+      json[key] = value;
+      if (key == std::string("setting") && value.is_string()) continue;
+      EXPECT_THAT([&] { read_lab_json(json.dump(), "x.json"); },
+                  ThrowsMessage<Error>(testing::StartsWith("x.json: ")))
+          << key << " " << value;
+    }
+  }
+  nlohmann::ordered_json json = sound;
+  json["panels"][0]["measured"][0]["y"].push_back(1);  // more values than places
+  EXPECT_THROW(read_lab_json(json.dump(), "x.json"), Error);
+  EXPECT_THROW(read_lab_json("[", "x.json"), Error);
 }
 
 TEST(LabReport, ListsFiguresWithTheirOptionsAndBugs) {

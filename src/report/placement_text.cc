@@ -27,7 +27,9 @@ std::string normalized(Slot slot, const std::string& of) {
 std::string scaled(const ResidualFactor& factor, const std::string& of) {
   const std::string_view formula = factor.initial.formula;
   if (factor.form != ResidualFactor::Form::kConstant) {
-    return fmt::format("(learned, {})·{}", formula, of);
+    const bool magnitudes = factor.form == ResidualFactor::Form::kLearnedMagnitudes;
+    return fmt::format("{0}learned, {1}{2}·{3}", magnitudes ? "|" : "(", formula,
+                       magnitudes ? "|" : ")", of);
   }
   if (formula == "0") return "";
   return formula == "1" ? of : fmt::format("{}·{}", formula, of);
@@ -58,7 +60,8 @@ std::string what_is_read(const Placement& p) {
 std::string formulas(const Placement& p) {
   std::vector<std::string> parts;
   if (p.entry != Slot::kNothing) {
-    parts.push_back(fmt::format("begins with {}", normalized(p.entry, "x")));
+    parts.push_back(fmt::format("begins with {} = {}", p.lanes.several() ? "x_0" : "x",
+                                normalized(p.entry, "embedding")));
   }
   const std::string z = what_is_read(p);
   const bool scales = p.before_scale.formula != "1";
@@ -70,7 +73,7 @@ std::string formulas(const Placement& p) {
   std::string f = normalized(p.inside, branch);
   if (p.inside_gamma.formula != "1")
     f += fmt::format(", γ = {} at the start", p.inside_gamma.formula);
-  if (p.lanes.reads({}) > 1) f += ", one a each for values, keys and queries";
+  if (p.lanes.reads({.lanes = 2}) > 1) f += ", one a each for values, keys and queries";
   parts.push_back("f = " + f);
   if (p.lanes.several()) {
     parts.push_back(fmt::format("X' = {}", p.lanes.grows
@@ -94,7 +97,9 @@ std::string lanes_text(const LaneForm& lanes) {
   std::vector<std::string> parts{count, fmt::format("a: {}", lanes.read.formula),
                                  fmt::format("A: {}", lanes.carry.formula)};
   if (!lanes.grows) parts.push_back(fmt::format("b: {}", lanes.write.formula));
-  parts.push_back(fmt::format("at the end: {}", lanes.exit.formula));
+  const bool norms_last = lanes.last_lane_at_exit == Slot::kNorm;
+  parts.push_back(
+      fmt::format("at the end: {}{}", lanes.exit.formula, norms_last ? ", of R(X)" : ""));
   std::string text = line(parts);
   if (lanes.splits_features) text += "    lanes are parts of the features, as are z and f\n";
   return text;

@@ -251,8 +251,8 @@ std::string study_html(const StudyReport& report) {
               "The learning rate has its full size from the first step. Band: one standard "
               "deviation over seeds.");
   page.figure(loss_chart(report, "With warm-up", report.study.options.warm_up()),
-              fmt::format("The learning rate grows over the first {} steps.",
-                          report.study.options.warm_up()));
+              "The learning rate grows over the first " +
+                  format_count(report.study.options.warm_up(), "step") + ".");
   if (!report.claims.empty()) page.section("What is said of these stacks, and what was measured");
   for (const lab::StudyClaim& c : report.claims) page.paragraph(claim_text(c), word_of(c.holds));
   return page.str();

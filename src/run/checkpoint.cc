@@ -4,9 +4,9 @@
 #include <charconv>
 #include <cstring>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "base/require.h"
+#include "io/json.h"
 
 namespace addnorm::run {
 namespace {
@@ -65,8 +65,7 @@ class MetadataReader {
   }
   RunConfig config() const {
     RunConfig config;
-    const auto object = nlohmann::ordered_json::parse(text("config"), nullptr, false);
-    update(config, object, stored_.file);
+    update(config, io::parse_json(text("config"), stored_.file + ": config"), stored_.file);
     return config;
   }
 

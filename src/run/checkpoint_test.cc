@@ -1,9 +1,11 @@
 #include "run/checkpoint.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include "addnorm/error.h"
@@ -76,6 +78,21 @@ TEST_F(CheckpointTest, RefusesWhatIsNoCheckpoint) {
               ThrowsMessage<Error>(HasSubstr("is a \"addnorm checkpoint 9\"")));
   EXPECT_THAT([] { Checkpoint{"no-such-file"}; },
               ThrowsMessage<Error>(HasSubstr("cannot be read")));
+}
+
+/// A checkpoint of no tensors, whose fingerprint fits its settings.
+TEST_F(CheckpointTest, RefusesSettingsOfDeepJson) {
+  std::map<std::string, std::string> metadata = {
+      {"config", "{\"x\":" + std::string(100'000, '[')},
+      {"format", "addnorm checkpoint 1"},
+      {"steps", "1"},
+      {"text", "0"}};
+  std::uint64_t content = 0;
+  for (const auto& [key, text] : metadata) content = fingerprint(text, fingerprint(key, content));
+  metadata["content"] = fmt::format("{:016x}", content);
+  io::write_safetensors(file_, {}, metadata);
+  EXPECT_THAT([&] { Checkpoint{file_}; },
+              ThrowsMessage<Error>(HasSubstr("config: column 37: nested more than 32 deep")));
 }
 
 TEST_F(CheckpointTest, AnotherShapeChangesNothing) {

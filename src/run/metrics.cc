@@ -25,14 +25,14 @@ std::size_t count(const io::Json& line, const char* key) {
   return found != line.end() && found->is_number_unsigned() ? found->get<std::size_t>() : 0;
 }
 
-/// Calls body(text, line) for each whole line that is a JSON object.
+/// Calls body(text, line) for each whole line that is a JSON object; a writer that was killed may
+/// have left others.
 template <typename Body>
 void for_each_line(const std::string& file, const Body& body) {
   if (!std::filesystem::exists(file)) return;
   std::istringstream lines(io::read_file(file));
   for (std::string text; std::getline(lines, text) && !lines.eof();) {
-    const io::Json line = io::Json::parse(text, nullptr, false);
-    if (line.is_object()) body(text, line);
+    if (const auto line = io::try_parse_json(text)) body(text, *line);
   }
 }
 

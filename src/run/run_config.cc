@@ -173,8 +173,8 @@ void change(RunConfig& config, const std::string& name, io::Json value, const st
   std::visit(
       [&](auto member) {
         using Value = std::remove_cvref_t<decltype(config.*member)>;
-        require(io::fits<Value>(value), "{}: \"{}\" is {}; expected {}", file, name, value.dump(),
-                kExpected.at(setting.member.index()));
+        require(io::fits<Value>(value), "{}: \"{}\" is {}; expected {}", file, name,
+                io::excerpt(value), kExpected.at(setting.member.index()));
         value.get_to(config.*member);
       },
       setting.member);
@@ -269,7 +269,7 @@ void check_unchanged(const RunConfig& then, const RunConfig& now) {
     const std::string name(setting.name);
     require(setting.may_change || before[name] == after[name],
             "{} is {}, but the run began with {}; a run goes on with the settings it began with",
-            name, after[name].dump(), before[name].dump());
+            name, io::excerpt(after[name]), io::excerpt(before[name]));
   }
 }
 

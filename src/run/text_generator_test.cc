@@ -65,8 +65,8 @@ TEST(Sample, RefusesWhatCannotBeDrawnFrom) {
   EXPECT_THROW(check(Sampling{.top_p = 1.5}), Error);
 }
 
-Decoder<float> drawn(std::string_view placement) {
-  Decoder<float> decoder({.block = {.d_model = 16, .n_heads = 2, .d_ff = 32},
+Decoder<float> drawn(std::string_view placement, double dropout = 0) {
+  Decoder<float> decoder({.block = {.d_model = 16, .n_heads = 2, .d_ff = 32, .dropout = dropout},
                           .placements = parse_placements(placement, 2),
                           .context = 12});
   TorchGenerator generator(1);
@@ -77,7 +77,11 @@ Decoder<float> drawn(std::string_view placement) {
 class TextGeneratorTest : public ::testing::Test {
  protected:
   std::string write(std::string_view prompt, std::size_t bytes, std::uint64_t seed) {
-    TextGenerator generator(decoder_, prompt, {}, seed);
+    return write(decoder_, prompt, bytes, seed);
+  }
+  static std::string write(Decoder<float>& decoder, std::string_view prompt, std::size_t bytes,
+                           std::uint64_t seed) {
+    TextGenerator generator(decoder, prompt, {}, seed);
     std::string text;
     for (std::size_t i = 0; i < bytes; ++i) text += generator.next();
     return text;
@@ -88,6 +92,11 @@ class TextGeneratorTest : public ::testing::Test {
 TEST_F(TextGeneratorTest, TheSameSeedWritesTheSameText) {
   EXPECT_EQ(write("abc", 40, 5), write("abc", 40, 5));
   EXPECT_NE(write("abc", 40, 5), write("abc", 40, 6));
+}
+
+TEST_F(TextGeneratorTest, WritesWithoutDropoutAndWithEveryBranch) {
+  Decoder<float> dropping = drawn("stochastic-depth", 0.5);
+  EXPECT_EQ(write(dropping, "abc", 40, 5), write("abc", 40, 5));
 }
 
 TEST_F(TextGeneratorTest, OnlyTheLastBytesOfALongPromptCount) {

@@ -251,7 +251,7 @@ void begin_training(const RunConfig& config, const RunFiles& files, const train:
 }
 
 RunConfig read_config(const std::string& file, RunConfig base) {
-  update(base, io::parse_json(io::read_file(file), file), file);
+  update(base, io::read_json(file), file);
   return base;
 }
 

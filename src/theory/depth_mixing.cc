@@ -70,8 +70,10 @@ Row mix_numbers(const MixForm& form, const Place& place, std::size_t to, std::si
   Row logits(form.map == Map::kPermutations ? factorial(from) : to * from);
   std::size_t next = 0;
   for (std::size_t k = 0; k < logits.size(); ++k) {
-    const bool is_learned = !learned.empty() && form.learned(place, k / from, k % from);
-    logits[k] = is_learned ? learned.at(next++) : form.base(place, k / from, k % from);
+    const bool is_learned = form.learned(place, k / from, k % from);
+    logits[k] =
+        is_learned && !learned.empty() ? learned.at(next++) : form.base(place, k / from, k % from);
+    if (is_learned && form.gate == MixForm::Gate::kSigmoid) logits[k] = sigmoid(logits[k]);
   }
   switch (form.map) {
     case Map::kNone:

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <tuple>
+#include <vector>
 
 #include "addnorm/error.h"
 #include "addnorm/nn/initialize.h"
@@ -255,6 +257,34 @@ TEST(Trainer, LearnsInBFloat16AsInFloat32) {
   for (std::size_t i = 0; i < exact.size(); ++i) {
     EXPECT_NEAR(mixed[i], exact[i], 0.02 * exact[i] + 0.02) << i;
   }
+}
+
+TEST(Trainer, ValidatesAndProbesWithoutDropoutAndWithEveryBranch) {
+  const ByteText text(alphabet(5000), 16);
+  struct Values : Probe<float> {
+    void forward(const Site&, MatrixView<const float> values) override { keep(values); }
+    void backward(const Site&, MatrixView<const float> values) override { keep(values); }
+    void keep(MatrixView<const float> values) {
+      for (std::size_t r = 0; r < values.rows; ++r) {
+        all.insert(all.end(), values.row(r).begin(), values.row(r).end());
+      }
+    }
+    std::vector<float> all;
+  };
+  const auto measured = [&](double dropout, const char* placement) {
+    Decoder<float> decoder({.block = {.d_model = 16, .n_heads = 2, .d_ff = 32, .dropout = dropout},
+                            .placements = parse_placements(placement, 2),
+                            .context = 16});
+    TorchGenerator generator(0);
+    initialize(decoder, Initialization::kXavier, generator);
+    Trainer<float> trainer(decoder, text, {.seed = 3});
+    Values values;
+    const double loss = trainer.probe(values);
+    return std::tuple{trainer.validate(2), loss, values.all};
+  };
+  const auto plain = measured(0, "pre");
+  EXPECT_EQ(measured(0.5, "pre"), plain);
+  EXPECT_EQ(measured(0, "stochastic-depth"), plain);
 }
 
 TEST(Trainer, GivesTheSameBitsEveryTime) {

@@ -24,12 +24,12 @@ def npy(shape, dtype="<f4", order=False):
 
 class ReadersAttack(Attack):
     def bytes_of(self, data):
-        """Some bytes changed, cut, repeated or exchanged, and numbers made extreme, wherever they stand."""
+        """Changes, cuts, repeats or exchanges bytes, makes numbers extreme or opens brackets, anywhere in the data."""
         data = bytearray(data)
         for _ in range(self.random.choice([1, 1, 2, 8])):
             at = self.random.randrange(len(data) + 1)
             size = self.random.choice([1, 2, 8, 100])
-            kind = self.random.randrange(5)
+            kind = self.random.randrange(6)
             if kind == 0:
                 del data[at:at + self.random.choice([size, len(data)])]
             elif kind == 1:
@@ -39,6 +39,8 @@ class ReadersAttack(Attack):
             elif kind == 3:
                 extreme = self.random.choice([0, 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1])
                 data[at & ~7:(at & ~7) + 8] = struct.pack("<Q", extreme)
+            elif kind == 4:
+                data[at:at] = self.random.choice([b"[", b'{"a":', b"(", b"[{"]) * 100_000
             elif data:
                 data[at % len(data)] ^= 1 << self.random.randrange(8)
         return bytes(data)

@@ -1,5 +1,8 @@
 #!/usr/bin/python3
-"""Runs what the documentation shows: snippets.py [--slow] PAGE...; see "Documentation" in HACKING.md.
+"""Runs what the documentation shows; see "Documentation" in HACKING.md.
+
+    snippets.py [--slow] PAGE...      fails where a page does not show what its code is and prints
+    snippets.py --renew PAGE...       writes into the pages what their code is and prints
 
 The language of a fence says what becomes of it:
 
@@ -20,20 +23,27 @@ Comments above a block say what is different, for all of its commands or for tho
     <!-- test: about 10 -->                 numbers may differ from what is shown by 10 %, those of at least 0.01
                                             also by 0.05, and bars (▁ to █) in any way; words may not
     <!-- test: not run, REASON -->
+    <!-- test: from FILE -->                shows this file, of examples/ or docs/snippets/
+    <!-- test: from FILE, NAME -->          shows its part between the lines "docs: NAME" and "docs: end"
     <!-- test addnorm serve: not run, it serves until it is stopped -->
 
 The commands of a page run in one empty folder, in order; beside docs/snippets/ it holds book.txt, a text,
 x.npy, and profile.jsonl, of a model with a planted bug. ADDNORM_BUILD names the build that they find.
+
+Pages are read where nothing builds them, so they have no directives of Sphinx, and every link has a text.
 """
 
 import argparse
+import difflib
 import doctest
+import itertools
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 import numpy
@@ -41,7 +51,7 @@ from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).resolve().parents[2]
 SHOWN = [*(ROOT / "examples").iterdir(), *(ROOT / "docs/snippets").iterdir()]
-RULE = re.compile(r"<!-- test( [^:]+)?: (slow|exit|with|about|not run,) ?(.*?) -->")
+RULE = re.compile(r"<!-- test( [^:]+)?: (slow|exit|with|about|not run,|from) ?(.*?) -->")
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 COMMAND = re.compile(r"(build/release/bin/)?addnorm |(make|cmake|cd|apt-get|npm|mpirun|pip|python3) |scripts/")
 PROFILE = ROOT / "tests/golden/profiles/gpt2_norm_over_stream_2_attention.jsonl"
@@ -51,10 +61,10 @@ class Failure(Exception):
     pass
 
 
-def blocks(page):
+def blocks(text):
     """(line, language, text, rules) of each code block; rules are those of the comments above it."""
     rules = []
-    for token in MarkdownIt("commonmark").enable("table").parse(page.read_text()):
+    for token in MarkdownIt("commonmark").enable("table").parse(text):
         line = token.map[0] + 1 if token.map else 0
         if token.type == "html_block":
             rules += RULE.findall(token.content)
@@ -65,6 +75,9 @@ def blocks(page):
             rules = []
         elif rules and token.level == 0:
             raise Failure(f"line {line}: a rule without a code block below it")
+        elif token.type == "inline" and ("link_open", "link_close") in itertools.pairwise(
+                child.type for child in token.children):
+            raise Failure(f"line {line}: a link without a text")
 
 
 def pattern(output):
@@ -95,31 +108,54 @@ def agrees(shown, printed, said):
 def commands(language, text):
     """(command, output) of each command; output is None where none is compared."""
     if language == "sh":
-        lines = text.replace("\\\n", " ").splitlines()
-        return [(line, None) for line in lines if line.split("#")[0].strip()]
+        return [(line, None) for line in re.findall(r"(?:.*\\\n)*.*", text) if line.split("#")[0].strip()]
     if not text.startswith("$ "):
         raise Failure("a console block begins with '$ '")
-    parts = re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
-    return [tuple(part.replace("\\\n", " ").split("\n", 1)) for part in parts]
+    return re.findall(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE)
 
 
-def run(command, output, rules, folder, slow):
-    said = {verb: rest for prefix, verb, rest in rules if command.startswith(prefix.strip())}
-    if "not run," in said or ("slow" in said and not slow):
-        return 0
-    command = f"{command.split('  #')[0]} {said.get('with', '')}".strip()
+def run(command, rules, folder):
+    """Returns what the command prints."""
+    command = command.replace("\\\n", " ").split("  #")[0]
+    command = f"{command} {rules.get('with', '')}".strip()
     build = Path(os.environ["ADDNORM_BUILD"])
     result = subprocess.run(
         ["bash", "-c", command], cwd=folder, text=True, errors="replace", stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         env={**os.environ, "PATH": f"{build}/bin:{folder}/bin:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
              "PYTHONPATH": f"{build}/python:{ROOT}/python"})
-    if result.returncode != int(said.get("exit", 0)):
+    if result.returncode != int(rules.get("exit", 0)):
         raise Failure(f"`{command}` ended with {result.returncode} and printed\n{result.stdout}")
-    printed = "".join(line.rstrip() + "\n" for line in result.stdout.splitlines())
-    if output is not None and not agrees(output, printed, said):
-        raise Failure(f"`{command}` printed\n{printed}\nand not\n{output}")
-    return 1
+    return "".join(line.rstrip() + "\n" for line in result.stdout.splitlines())
+
+
+def run_all(language, text, rules, folder, slow):
+    """Returns the block with what its commands print now, and how many of them ran."""
+    shown, ran = "", 0
+    for command, output in commands(language, text):
+        said = {verb: rest for prefix, verb, rest in rules if command.startswith(prefix.strip())}
+        if "not run," not in said and ("slow" not in said or slow):
+            printed = run(command, said, folder)
+            ran += 1
+            if output is not None and not agrees(output, printed, said):
+                if "…" in output or "about" in said:
+                    raise Failure(f"`{command}` printed\n{printed}\nand not\n{output}")
+                output = printed
+        shown += "" if output is None else f"$ {command}\n{output}"
+    return text if language == "sh" else shown, ran
+
+
+def source(file, name):
+    """A file, or its part of this name."""
+    if not file.startswith(("examples/", "docs/snippets/")):
+        raise Failure(f"{file} is neither in examples/ nor in docs/snippets/")
+    text = (ROOT / file).read_text()
+    if not name:
+        return text
+    part = re.search(rf"^.*docs: {re.escape(name)}\b.*\n((?:.*\n)*?).*docs: end", text, re.MULTILINE)
+    if part is None:
+        raise Failure(f"{file} has no line \"docs: {name}\"")
+    return textwrap.dedent(part[1])
 
 
 def stands_in_a_file(text):
@@ -130,23 +166,19 @@ def stands_in_a_file(text):
         raise Failure("stands in no file of examples/ or docs/snippets/:\n" + text)
 
 
-def included(language, text):
-    """What a page includes as code is built and run by the tests."""
-    target = language.split("}")[1].strip()
-    if language.startswith("{literalinclude}") and not re.match(
-            r"(\.\./)*(examples|snippets)/", target):
-        raise Failure(f"{target} is neither in examples/ nor in docs/snippets/")
-
-
-def check(language, text, rules, folder, slow):
-    """Runs or looks up one block; gives how many commands ran."""
+def look_up(language, text, rules, folder, slow):
+    """Returns what the block should show, and how many commands ran."""
+    verbs = {verb: rest for _, verb, rest in rules}
     if language.startswith("{"):
-        included(language, text)
+        raise Failure(f"{language} is a directive: whoever reads the page without a build sees nothing")
+    elif "from" in verbs:
+        file, _, name = verbs["from"].partition(", ")
+        return source(file, name), 0
     elif language in ("console", "sh"):
-        return sum(run(*c, rules, folder, slow) for c in commands(language, text))
+        return run_all(language, text, rules, folder, slow)
     elif language == "text" and COMMAND.match(text):
         raise Failure("begins with a command: write it as a fence of sh or console")
-    elif any(verb == "not run," for _, verb, _ in rules) or language == "text":
+    elif "not run," in verbs or language == "text":
         pass
     elif language == "python" and text.startswith(">>>"):
         runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
@@ -158,10 +190,13 @@ def check(language, text, rules, folder, slow):
         stands_in_a_file(text)
     else:
         raise Failure(f"the language is {language}, must be console, sh, python, cpp, c, cmake, js or text")
-    return 0
+    return text, 0
 
 
-def check_page(page, slow):
+def check_page(page, slow, renew):
+    text = page.read_text()
+    lines = text.splitlines(keepends=True)
+    moved = 0  # lines that blocks above have gained
     with tempfile.TemporaryDirectory() as folder:
         for file in (ROOT / "docs/snippets").iterdir():
             shutil.copy(file, folder)
@@ -173,24 +208,37 @@ def check_page(page, slow):
         Path(folder, "bin/python3").symlink_to(sys.executable)
         Path(folder, "build/release").symlink_to(os.environ["ADDNORM_BUILD"])
         ran = 0
-        for line, language, text, rules in blocks(page):
+        for line, language, shown, rules in blocks(text):
             try:
-                ran += check(language, text, rules, folder, slow)
+                expected, count = look_up(language, shown, rules, folder, slow)
+                ran += count
+                if expected == shown:
+                    continue
+                if not renew:
+                    changes = difflib.unified_diff(shown.splitlines(), expected.splitlines(),
+                                                   "the page", "what it should show", lineterm="")
+                    raise Failure("\n".join([*changes, "snippets.py --renew PAGE writes that"]))
             except Failure as failure:
                 raise Failure(f"line {line}: {failure}") from None
+            first, old, new = line + moved, len(shown.splitlines()), expected.splitlines(keepends=True)
+            lines[first:first + old] = new
+            moved += len(new) - old
+        if renew:
+            page.write_text("".join(lines))
         print(f"{page.relative_to(ROOT)}: {ran} commands ran")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--slow", action="store_true", help="run what is slow as well")
+    parser.add_argument("--renew", action="store_true", help="write what is shown anew")
     parser.add_argument("pages", nargs="+", type=Path)
     options = parser.parse_args()
     sys.path.insert(0, os.environ["ADDNORM_BUILD"] + "/python")
     failed = False
     for page in options.pages:
         try:
-            check_page(page.resolve(), options.slow)
+            check_page(page.resolve(), options.slow, options.renew)
         except Failure as failure:
             failed = True
             print(f"{page}: {failure}", file=sys.stderr)

@@ -4,9 +4,9 @@
     generate_lanes.py FOLDER
 
 FOLDER holds checkouts of their repositories, each in a folder with the repository's name. Needs
-PyTorch 2.4 or newer and what the files import: einops, einx, loguru, torch-einops-utils. None of
-their code stands here: it is run as it is. Where an implementation fixes a type or an epsilon, it
-is given float64 and ours. Where there is none that can be run, `written_out` has the equation.
+PyTorch 2.4 or newer, and einops, which the files import. None of their code stands here: it is run
+as it is. Where an implementation fixes a type or an epsilon, it is given float64 and ours. Where
+there is none that can be run, `written_out` has the equation.
 
 A file holds one case: the lanes x that go in, all parameters by our names and in our layout, the
 output y, a random gradient dy of it, and all gradients that follow from it; and what parameters
@@ -388,7 +388,7 @@ def of_attention_residuals():
             of.save(of.norm("final_norm", mix(of, "exit", [*blocks, partial])))
 
     case("attention-residuals", 2, 1)
-    case("block-attention-residuals", 9, 4)
+    case("block-attention-residuals", 12, 4)
 
 
 def of_dense_former():
@@ -423,7 +423,10 @@ def of_mudd():
     for i in range(case.layers):
         site = case.site(2 * i)
         *vkq, residual = reads
-        h = sum((k + 1) * case.norm(f"{site}.before.{k}", z) for k, z in enumerate(vkq))
+        if i == 0:  # there is one norm, and attention makes queries, keys and values of its output
+            h = case.norm(f"{site}.before", residual)
+        else:
+            h = sum((k + 1) * case.norm(f"{site}.before.{k}", z) for k, z in enumerate(vkq))
         x = residual + case.branch(2 * i, h)
         x = x + case.pre_norm_branch(2 * i + 1, x)
         kept.append(x)
@@ -534,20 +537,23 @@ def of_residual_dual():
 
 
 def of_orthogonal():
-    path = "x_transformers/x_transformers.py"
-    sys.path.insert(0, str(FOLDER / "x-transformers"))
-    from x_transformers.x_transformers import OrthogonalResidualUpdate
-    case = Case("orthogonal", f"lucidrains/x-transformers {path}", layers=2)
-    x = case.x[0]  # a row each, as theirs takes all of a sequence for one vector
-    for s in case.sites:
-        theirs = OrthogonalResidualUpdate(case.d_model)
-        inner, residual, _ = theirs.prepare(x)
-        x = theirs(case.pre_norm_branch(s, inner), residual)
+    """Of rows of zeros, of small ones, where ε counts, and of ordinary ones."""
+    path = "connect.py"
+    orthogonal = load(f"ortho-residual/{path}")._orthogonal_channel
+    case = Case("orthogonal", f"BootsofLagrangian/ortho-residual {path}", layers=2)
+    with torch.no_grad():
+        case.x[0, 0] = 0
+        case.x[0, 1] *= 1e-3
+    x = case.x[0]
+    with float64():
+        for s in case.sites:
+            x = x + orthogonal(x, case.pre_norm_branch(s, x), -1, torch.tensor([1e-6]))[0]
     case.save(case.norm("final_norm", x))
 
 
 def of_ngpt():
-    """The block of nGPT, whose sublayers are ours; theirs learns |alpha|, in another unit."""
+    """The block of nGPT, whose sublayers are ours. It learns alpha in another unit, and some are
+    negative here: it uses |alpha|."""
     read = []
 
     def sublayer(s, _):
@@ -566,7 +572,7 @@ def of_ngpt():
         block = ngpt.Block(config, i)
         alphas = {}
         for s, name in (2 * i, "attn_alpha"), (2 * i + 1, "mlp_alpha"):
-            gain = case.parameter(f"{case.site(s)}.gain", case.d_model, mean=0.5, deviation=0.1)
+            gain = case.parameter(f"{case.site(s)}.gain", case.d_model, mean=0.1, deviation=0.3)
             scaling = getattr(block, f"{name}_init_scaling")
             start = getattr(block, f"{name}_init_value")
             alphas[name] = gain * scaling / start
@@ -621,7 +627,8 @@ def written_out():
     of = case("span", "2601.22580", layers=2, lanes=2, inputs=1)
     x = of.x[0]
     for i in range(of.layers):
-        y = of.norm(f"{of.site(2 * i)}.after", x + of.branch(2 * i, x))
+        read = x if i > 0 else of.norm("entry_norm", x)  # what it adds to is not normalized
+        y = of.norm(f"{of.site(2 * i)}.after", x + of.branch(2 * i, read))
         x = of.norm(f"{of.site(2 * i + 1)}.after", x + of.branch(2 * i + 1, y))
     of.save(x)
 
@@ -659,7 +666,8 @@ def written_out():
         x = x + 2 * torch.sigmoid(write)[:, None, None] * f
     of.save(of.norm("final_norm", x.mean(0)))
 
-    # KellerJordan/modded-nanogpt, pull request 230; its lanes share one factor.
+    # KellerJordan/modded-nanogpt, pull request 230; its lanes share one factor, and are one stream
+    # for the first seven of eleven layers.
     of = case("two-lanes", "modded-nanogpt's parallel residuals", layers=2, lanes=2)
     x = of.x
     for s in of.sites:
@@ -667,7 +675,9 @@ def written_out():
         carry, write = (of.parameter(f"{of.site(s)}.{mix}.base", 2, mean=1)
                         for mix in ("carry", "write"))
         x = carry[:, None, None] * x + write[:, None, None] * f
-    of.save(of.norm("final_norm", x.sum(0)))
+        of.initial |= {f"{of.site(s)}.carry.base": torch.full([2], 1.1**0.5),
+                       f"{of.site(s)}.write.base": torch.tensor([1, 1 if s % 2 else 1.5])}
+    of.save(of.norm("final_norm", x.mean(0)))
 
     # KellerJordan/modded-nanogpt, pull request 159: of 11 layers the fourth's output is added again
     # before the seventh; of 6 it is the second's, before the fourth.
@@ -677,7 +687,9 @@ def written_out():
         if s == 4:
             saved = x
         if s == 6:
-            x = x + of.parameter(f"{of.site(s)}.carry.base", 1, mean=1) * saved
+            name = f"{of.site(s)}.carry.base"
+            x = x + torch.sigmoid(of.parameter(name, 1)) * saved
+            of.initial[name] = torch.tensor([-1.5])
         x = x + of.pre_norm_branch(s, x)
     of.save(of.norm("final_norm", x))
 

@@ -44,8 +44,8 @@ def test_ignored(addnorm_sound):
 """
 
 
-def run_pytest(pytester, *arguments):
-    pytester.makepyfile(TEST.format(here=HERE))
+def run_pytest(pytester, *arguments, test=TEST):
+    pytester.makepyfile(test.format(here=HERE))
     return pytester.runpytest_subprocess("-p", "addnorm.integrations.pytest_plugin",
                                          "-p", "no:cacheprovider", *arguments)
 
@@ -69,11 +69,104 @@ def test_the_baseline_of_an_option(broken, pytester):
     run_pytest(pytester, "--addnorm-baseline", "known.json").assert_outcomes(passed=3)
 
 
-def test_annotations_from_a_failed_test(pytester, monkeypatch):
+UPDATE = "--addnorm-baseline", "sub/known.json", "--addnorm-update-baseline"
+KNOWN = "--addnorm-baseline", "sub/known.json"
+
+
+@pytest.mark.parametrize("processes", [[], ["-n", "2"]], ids=["alone", "xdist"])
+def test_the_baseline_is_written_and_renewed(pytester, processes):
+    if processes:
+        pytest.importorskip("xdist")
+    written = run_pytest(pytester, *UPDATE, *processes)
+    written.assert_outcomes(passed=3)
+    written.stdout.fnmatch_lines(["*sub/known.json has 1 finding of 1 model that was checked"])
+    file = pytester.path / "sub/known.json"
+    assert json.loads(file.read_text())["models"] == {"Decoder": ["residual-missing@layer 2, feed-forward"]}
+    run_pytest(pytester, *KNOWN, *processes).assert_outcomes(passed=3)
+
+    # A model that is mended loses its findings, one that is not checked keeps them.
+    file.write_text(json.dumps({"addnorm_baseline": 1, "models": {
+        "Decoder": ["residual-missing"], "Other": ["epsilon-size"]}}))
+    run_pytest(pytester, *UPDATE, "-k", "sound", *processes).assert_outcomes(passed=1)
+    assert json.loads(file.read_text())["models"] == {"Decoder": [], "Other": ["epsilon-size"]}
+    run_pytest(pytester, *KNOWN, *processes).assert_outcomes(passed=2, failed=1)
+
+
+def test_the_baseline_is_found_from_a_test_in_another_folder(broken, pytester):
+    broken.save_baseline(pytester.path / "known.json")
+    pytester.makeconftest("""
+        import pytest
+        @pytest.fixture(autouse=True)
+        def elsewhere(tmp_path, monkeypatch):
+            monkeypatch.chdir(tmp_path)
+    """)
+    run_pytest(pytester, "--addnorm-baseline", "known.json").assert_outcomes(passed=3)
+    run_pytest(pytester, *UPDATE).assert_outcomes(passed=3)
+    assert (pytester.path / "sub/known.json").exists()
+
+
+def test_without_the_file_nothing_is_accepted_and_pytest_says_so(pytester):
+    result = run_pytest(pytester, *KNOWN)
+    result.assert_outcomes(passed=2, failed=1)
+    said = "*sub/known.json does not exist, so that no finding is accepted; --addnorm-update-baseline writes it"
+    result.stdout.fnmatch_lines([said, "*residual-missing", said])
+    assert not (pytester.path / "sub").exists()
+
+
+def test_an_update_of_nothing_writes_nothing(pytester):
+    result = run_pytest(pytester, *UPDATE, "-k", "no_such_test")
+    result.stdout.fnmatch_lines(["*sub/known.json is not written: no model was checked"])
+    assert not (pytester.path / "sub").exists()
+
+
+@pytest.mark.parametrize("arguments, contents, said", [
+    (["--addnorm-update-baseline"], None, "--addnorm-update-baseline: needs --addnorm-baseline FILE"),
+    (UPDATE, "[1, 2]", "--addnorm-baseline: *known.json: is no baseline"),
+    (KNOWN, "{", "--addnorm-baseline: *known.json: is no baseline")])
+def test_wrong_options_end_pytest_before_any_test(pytester, arguments, contents, said):
+    if contents is not None:
+        (pytester.path / "sub").mkdir()
+        (pytester.path / "sub/known.json").write_text(contents)
+    result = run_pytest(pytester, *arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {said}*"])
+    if contents is not None:
+        assert (pytester.path / "sub/known.json").read_text() == contents
+
+
+BROKEN_AFTER_DOTS = """
+import sys; sys.path.append({here!r})
+import small_models
+
+def test_dot(): pass
+def test_another(): pass
+def test_broken(addnorm_sound):
+    addnorm_sound(small_models.decoder(bugs={{2: "residual-missing"}}), small_models.tokens())
+"""
+
+
+@pytest.mark.parametrize("arguments", [[], ["-q"], ["-v"], ["-s"], ["--no-summary"], ["-n", "2", "-q"]],
+                         ids=" ".join)
+def test_annotations_begin_a_line(pytester, monkeypatch, arguments):
+    """Elsewhere GitHub takes them for text: "....::error …"."""
+    if "-n" in arguments:
+        pytest.importorskip("xdist")
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    lines = run_pytest(pytester).stdout.str().splitlines()
-    found = [line for line in lines if "::error " in line]
-    assert len(found) == 1 and "title=addnorm residual-missing::Decoder, " in found[0]
+    lines = run_pytest(pytester, *arguments, test=BROKEN_AFTER_DOTS).stdout.str().splitlines()
+    found = [line for line in lines if "::error" in line]
+    assert len(found) == 1
+    assert re.match("::error (file=.*,line=.*,)?title=addnorm residual-missing::Decoder, ", found[0])
+
+
+def test_an_annotation_begins_a_line_behind_a_progress_bar(broken, monkeypatch, capsys):
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    print("epoch 1: 50 %", end="")
+    github.annotate(broken)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.startswith("::") for line in lines if "::" in line] == [True] * len(github.commands(broken))
+    monkeypatch.delenv("GITHUB_ACTIONS")
+    github.annotate(broken)
+    assert capsys.readouterr().out == ""
 
 
 # ---- GitHub ----------------------------------------------------------------------------------
@@ -90,6 +183,13 @@ def test_annotations_name_the_class_of_the_model(monkeypatch):
     assert "file=" not in github.commands(report)[0]
 
 
+def test_a_rule_with_one_fix_is_one_annotation(monkeypatch):
+    report = addnorm.check(small_models.decoder(bugs=dict.fromkeys(range(4), "residual-twice")),
+                           small_models.tokens())
+    found = [a for a in github.commands(report) if "residual-twice" in a]
+    assert len(found) == 1 and "at layers 0 to 3, feed-forward" in found[0]
+
+
 def test_annotations_escape_what_would_end_them():
     assert github._data("50 %\r\nand: this, that") == "50 %25%0D%0Aand: this, that"
     assert github._property("a:b,c%") == "a%3Ab%2Cc%25"
@@ -98,8 +198,10 @@ def test_annotations_escape_what_would_end_them():
 # ---- Loggers ---------------------------------------------------------------------------------
 
 def train(model, count=4):
+    optimizer = torch.optim.SGD(model.parameters(), 1e-3)
     for batch in batches(count):
         model(**batch)["loss"].backward()
+        optimizer.step()
 
 
 @pytest.mark.parametrize("method", ["add_scalars", "add_scalar", None])
@@ -119,14 +221,66 @@ def test_tensorboard_has_each_number_under_its_tag(method, tmp_path):
     assert scalars[-1].value == pytest.approx(watched.report.numbers()["addnorm/layer 3/attention/sum_rms"])
 
 
-def test_wandb_keeps_the_step_that_was_measured(tmp_path, monkeypatch):
+class RowRun:
+    """The rows of a run of Weights & Biases by its documented rules: log(data, step) writes into the row of
+    that number, which closes those before; log(data) into the present one, which it closes. What is for a row
+    that is closed is dropped."""
+
+    def __init__(self):
+        self.step, self.rows, self.metrics = 0, {}, {}
+
+    def define_metric(self, name, step_metric=None):
+        self.metrics[name] = step_metric
+
+    def log(self, data, step=None):
+        if step is not None and step < self.step:
+            return
+        self.step = self.step if step is None else step
+        self.rows.setdefault(self.step, {}).update(data)
+        self.step += step is None
+
+    def values(self, key):
+        return [row[key] for row in self.rows.values() if key in row]
+
+
+def real_run(tmp_path, monkeypatch):
     wandb = pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_SILENT", "true")
-    run = wandb.init(mode="offline", dir=str(tmp_path), project="addnorm")
-    model = small_models.decoder()
-    with addnorm.watch(model, every=2, log=loggers.wandb(run)):
-        train(model)
-    assert run.summary["addnorm/step"] == 2 and run.summary["addnorm/layer 3/attention/sum_rms"] > 0
+    return wandb.init(mode="offline", dir=str(tmp_path), project="addnorm")
+
+
+OF_THE_LOOP = {  # what the training loop logs for itself in micro-batch i of step s
+    "nothing": lambda run, s, i: None,
+    "by itself": lambda run, s, i: run.log({"loss": s + i / 2}),
+    "with its step": lambda run, s, i: run.log({"loss": s + i / 2}, step=s),
+    "micro-batches": lambda run, s, i: run.log({"loss": s + i / 2}, step=2 * s + i)}
+
+
+@pytest.mark.parametrize("how", OF_THE_LOOP)
+@pytest.mark.parametrize("given", ["loggers.wandb(run)", "run.log"])
+@pytest.mark.parametrize("kind", ["rules", "wandb"])
+def test_wandb_loses_neither_our_numbers_nor_the_loops(how, given, kind, tmp_path, monkeypatch):
+    run = RowRun() if kind == "rules" else real_run(tmp_path, monkeypatch)
+    if kind == "rules":
+        monkeypatch.setattr(RowRun, "__module__", "wandb.sdk.wandb_run")
+    model, logged = small_models.decoder(), []
+    log = loggers.wandb(run) if given == "loggers.wandb(run)" else run.log
+    optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+    with addnorm.watch(model, every=2, log=log) as watched:
+        for step in range(5):
+            for i, batch in enumerate(batches(2)):
+                model(**batch)["loss"].backward()
+                watched.end()
+                OF_THE_LOOP[how](run, step, i)
+            optimizer.step()
+    if kind == "rules":
+        assert run.values("addnorm/step") == [0, 2, 4]
+        assert run.metrics == {"addnorm/step": None, "addnorm/*": "addnorm/step"}
+        losses = {"nothing": [], "with its step": [s + 0.5 for s in range(5)]}
+        assert run.values("loss") == losses.get(how, [s + i / 2 for s in range(5) for i in range(2)])
+        return
+    assert run.summary["addnorm/step"] == 4 and run.summary["addnorm/layer 3/attention/sum_rms"] > 0
+    assert how == "nothing" or run.summary["loss"] == 4.5
     run.finish()
 
 

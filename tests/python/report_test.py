@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -168,6 +169,68 @@ def test_a_baseline_accepts_what_it_names_of_its_model(tmp_path):
     file.write_text("[1, 2]")
     with pytest.raises(addnorm.Error, match="baseline.json: is no baseline"):
         one.assert_sound(baseline=file)
+
+
+def test_a_baseline_that_does_not_exist_is_named_with_what_writes_it(tmp_path):
+    with pytest.raises(addnorm.Error, match=r"none.json: does not exist; Report.save_baseline\(\) writes"):
+        addnorm.Report.read(BUG).assert_sound(baseline=tmp_path / "none.json")
+
+
+def plural(count, noun):
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def test_the_verdict_counts_findings_and_notes_as_json_has_them():
+    seen = set()
+    for file in PROFILES:
+        report = addnorm.Report.read(file)
+        findings = json.loads(report.json())["findings"]
+        notes = sum(f["severity"] == "note" for f in findings)
+        defects = len(findings) - notes
+        rules = len({f["rule"] for f in findings if f["severity"] != "note"})
+        expected = plural(defects, "finding") if defects else "no finding"
+        expected += f" of {plural(rules, 'rule')}" if rules < defects else ""
+        expected += f", {plural(notes, 'note')}" if notes else ""
+        assert report.verdict == expected, file.name
+        assert expected in report.text(80, False).splitlines()
+        assert f": {expected}. " in report.html() and expected in repr(report)
+        assert len(report.findings) == len(findings)
+        seen |= {("defects", min(defects, 2)), ("rules", min(rules, 2)), ("notes", min(notes, 2)),
+                 ("grouped", 0 < rules < defects)}
+    assert seen >= {("defects", 0), ("defects", 1), ("defects", 2), ("notes", 0), ("notes", 2),
+                    ("grouped", True), ("grouped", False)}
+
+
+def test_grouped_findings_name_every_place():
+    layers_seen = 0
+    for file in PROFILES:
+        report = addnorm.Report.read(file)
+        grouped = report.grouped()
+        assert len(grouped) == len({(f.rule, f.severity, f.fix) for f in report.findings})
+        for finding in report.findings:
+            group, = (g for g in grouped if (g.rule, g.severity, g.fix) ==
+                      (finding.rule, finding.severity, finding.fix))
+            if finding.layer is None:
+                assert finding.where in group.where
+                continue
+            layers_seen += 1
+            _, kind = finding.where.split(f"layer {finding.layer}", 1)  # ", attention", or nothing
+            places = [re.fullmatch(r"layers? ([\d,to and]+?)" + kind + r"( \(.*\))?", part)
+                      for part in group.where.split("; ")]
+            covered = {layer for place in places if place
+                       for first, last in re.findall(r"(\d+)(?: to (\d+))?", place[1])
+                       for layer in range(int(first), int(last or first) + 1)}
+            assert finding.layer in covered, (finding.where, group.where)
+    assert layers_seen > 40
+
+
+def test_what_was_not_measured_is_no_finding():
+    header, rest = SOUND.read_text().split("\n", 1)
+    blind = {**json.loads(header), "coverage": {"sums": [0, 8]}}
+    report = addnorm.Report(json.dumps(blind) + "\n" + rest)
+    assert json.loads(report.json())["status"] == "incomplete"
+    assert json.loads(addnorm.Report.read(SOUND).json())["status"] == "sound"
+    assert json.loads(addnorm.Report.read(BUG).json())["status"] == "findings"
 
 
 def test_coverage_is_that_of_the_first_line():

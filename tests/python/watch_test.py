@@ -18,17 +18,21 @@ X, Y = small_models.tokens(), small_models.tokens(seed=2)
 MISSING = {2: "residual-missing"}
 
 
-def train(model, steps, calls=None):
-    """Losses of some steps; `calls` is the model as the loop calls it."""
+def train(model, steps, calls=None, batches=1, optimizers=None, skipped=()):
+    """Losses of some steps, each of so many micro-batches; `calls` is the model as the loop calls it. In a
+    skipped step the optimizers do not step, as under a GradScaler that has met an infinity."""
     torch.manual_seed(3)
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    optimizers = optimizers or [torch.optim.AdamW(model.parameters(), 1e-3)]
     losses = []
-    for _ in range(steps):
-        loss = (model if calls is None else calls)(X, Y)["loss"]
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        losses.append(loss.item())
+    for step in range(steps):
+        for _ in range(batches):
+            loss = (model if calls is None else calls)(X, Y)["loss"]
+            loss.backward()
+            losses.append(loss.item())
+        for optimizer in optimizers:
+            if step not in skipped:
+                optimizer.step()
+            optimizer.zero_grad()
     return losses
 
 
@@ -91,6 +95,116 @@ def test_a_finding_is_a_warning_once():
             train(model, 2)
 
 
+def test_a_rule_is_one_warning_with_all_its_layers():
+    model = small_models.decoder(bugs=dict.fromkeys(range(4), "residual-twice"))
+    with pytest.warns(UserWarning) as caught:
+        with addnorm.watch(model, every=1) as watched:
+            train(model, 3)
+    rules = {f.rule for f in watched.report.findings if f.severity != "note"}
+    assert "residual-twice" in rules and len(watched.report.findings) > len(rules)
+    texts = [str(warning.message) for warning in caught]
+    for rule in rules:
+        assert sum(f": {rule} at " in text for text in texts) == 1, texts
+    assert len(texts) == len(rules)
+    assert any("residual-twice at layers 0 to 3, feed-forward" in text for text in texts)
+
+
+def halves(model):
+    """Two optimizers, each of a half of the parameters."""
+    parameters = list(model.parameters())
+    middle = len(parameters) // 2
+    return [torch.optim.SGD(parameters[:middle], 1e-3), torch.optim.AdamW(parameters[middle:], 1e-3)]
+
+
+@pytest.mark.parametrize("how, expected", [
+    ({"batches": 4}, [0, 2, 4]),
+    ({"batches": 3, "skipped": [0, 3]}, [0, 2]),
+    ({"skipped": [1]}, [0, 2]),
+    ({"optimizers": halves}, [0, 2, 4]),
+    ({"optimizers": halves, "batches": 2}, [0, 2, 4])], ids=str)
+def test_steps_are_those_of_the_optimizer(how, expected):
+    model, logged = small_models.decoder(), []
+    if "optimizers" in how:
+        how = {**how, "optimizers": how["optimizers"](model)}
+    with addnorm.watch(model, every=2, log=lambda _, step: logged.append(step)):
+        train(model, 5, **how)
+    assert logged == expected
+
+
+def test_a_step_of_a_grad_scaler_that_met_an_infinity_is_none():
+    if not hasattr(torch, "amp") or not hasattr(torch.amp, "GradScaler"):
+        pytest.skip("PyTorch before 2.3 has no GradScaler on the CPU")
+    model, logged = small_models.decoder(), []
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=1000)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    with addnorm.watch(model, every=1, log=lambda _, step: logged.append(step)):
+        for batch in range(4):
+            scaler.scale(model(X, Y)["loss"] * (float("inf") if batch == 1 else 1)).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            optimizer.zero_grad()
+    assert logged == [0, 1, 2]
+
+
+def test_forwards_within_a_step_are_of_that_step():
+    if not hasattr(torch.optim.Optimizer, "register_step_post_hook"):
+        pytest.skip("PyTorch before 2.0 does not say when an optimizer steps")
+    model, logged = small_models.decoder(), []
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=4)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = model(X, Y)["loss"]
+        loss.backward()
+        return loss
+
+    with addnorm.watch(model, every=1, log=lambda _, step: logged.append(step)):
+        for _ in range(3):
+            optimizer.step(closure)
+    assert logged == [0, 1, 2]
+
+
+def test_a_loop_without_an_optimizer_has_steps():
+    model, logged = small_models.decoder(), []
+    with addnorm.watch(model, every=2, log=lambda _, step: logged.append(step)):
+        for _ in range(4):
+            for _ in range(2):
+                model(X, Y)["loss"].backward()
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter -= 1e-3 * parameter.grad
+                    parameter.grad = None
+    assert logged == [0, 2]
+
+
+def test_what_changes_in_a_forward_or_another_model_is_no_step():
+    model, other, logged = small_models.decoder(), small_models.decoder(seed=1), []
+    model.embedding.max_norm = 0.5  # which the forward applies to the weight
+    with addnorm.watch(model, every=1, log=lambda _, step: logged.append(step)):
+        for _ in range(3):
+            model(X, Y)["loss"].backward()
+            train(other, 1)
+    assert logged == [0]
+
+
+def test_the_number_of_the_step_can_be_given():
+    model, logged, numbers = small_models.decoder(), [], iter([4999, 5000, 5001, 5003, 5009, 5010])
+    with addnorm.watch(model, every=5, step=lambda: next(numbers),
+                       log=lambda _, step: logged.append(step)):
+        train(model, 6)
+    assert logged == [4999, 5000, 5009, 5010]  # the first of each five
+
+
+def test_a_step_that_stays_is_named(monkeypatch):
+    monkeypatch.setitem(addnorm.watch.__init__.__globals__, "_MANY_FORWARDS", 5)
+    model = small_models.decoder()
+    with pytest.warns(UserWarning, match=r"5 forwards, and still step 0.*step=lambda") as caught:
+        with addnorm.watch(model, every=1):
+            for _ in range(7):
+                model(X, Y)["loss"].backward()
+    assert len(caught) == 1
+
+
 def test_warnings_as_errors_do_not_stop_training(capsys):
     model = small_models.decoder(bugs=MISSING)
     with warnings.catch_warnings():
@@ -151,7 +265,7 @@ def test_an_error_of_the_model_is_the_models():
         with pytest.raises((RuntimeError, IndexError)):
             model(X + 1000)
         assert len(train(model, 2)) == 2
-    assert steps_of(watched.report) == [1, 2]  # it goes on after the one that failed
+    assert steps_of(watched.report) == [0, 1]  # it goes on after the one that failed
     assert not any(m._forward_hooks for m in model.modules())
 
 

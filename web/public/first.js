@@ -1,6 +1,6 @@
 // What must be known before anything is shown: the theme (src/ui/theme.ts has the rest), the language
 // (src/language/), and whether the page is a chapter in a frame or a presentation.
-const LANGUAGES = ['en', 'de', 'es', 'zh']; // those whose translation is complete
+const LANGUAGES = ['en', 'de', 'es', 'zh']; // as in src/language/language.ts
 const asked = new URLSearchParams(location.search);
 const { dataset } = document.documentElement;
 
@@ -20,7 +20,6 @@ const wanted = [asked.get('lang') ?? '', ...navigator.languages];
 const known = wanted.map((tag) => tag.split('-')[0].toLowerCase());
 const language = known.find((name) => LANGUAGES.includes(name)) ?? 'en';
 document.documentElement.lang = language;
-dataset.languages = LANGUAGES.join(' ');
 // Its catalogue runs before the page's script. Where this is no file, the page has the catalogue in itself.
 if (language !== 'en' && document.currentScript.src) {
   document.write(`<script defer src="./locales/${language}.js"><\/script>`);

@@ -1,11 +1,10 @@
-import { hydrate, render } from 'preact';
+import { render } from 'preact';
 import { App } from './app';
 import { chapters } from './chapters';
 import { Embed } from './embed/view';
 import { prepareWhenAsked } from './handout/print';
 import { failure, loadKernels, ready, setKernels } from './kernels/current';
 import { preload } from './kernels/sessions';
-import { language } from './language/language';
 import { t } from './language/text';
 import { startHistory } from './state/history';
 import { currentChapter, startLink } from './state/link';
@@ -16,15 +15,13 @@ import { followDrags } from './ui/motion';
 import './style.css';
 
 const root = document.getElementById('app')!;
-const isPrerendered = root.hasAttribute('data-prerendered');
 followDrags();
 document.title = t`Add & Norm, to see, touch and try`;
-if (isPrerendered && embedded === null && language === 'en') hydrate(<App />, root);
-else {
-  root.replaceChildren();
-  root.removeAttribute('data-prerendered');
-  render(embedded === null ? <App /> : <Embed />, root);
-}
+root.removeAttribute('data-prerendered');
+if (embedded !== null) root.replaceChildren();
+// Unlike hydrate(), render() corrects prerendered elements wherever they differ from what this reader must
+// see: texts, attributes, and the values of controls, which the browser may have restored.
+render(embedded === null ? <App /> : <Embed />, root);
 
 loadKernels().then(
   (kernels) => {

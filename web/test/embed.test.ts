@@ -1,17 +1,12 @@
 // One chapter in a frame: ?embed=CHAPTER&hide=PARTS.
 
-import { existsSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { expect, inject, test } from 'vitest';
 import { chapters } from '../src/chapters';
+import { hasSingleFile, singleFile } from './builds';
 import { chapter, findings, openPage, type PageOptions, vector } from './page';
-
-const single =
-  process.env.SINGLE_FILE ??
-  fileURLToPath(new URL('../../build/addnorm-tutorial.html', import.meta.url));
 
 async function embed(query: string, heading: string, options: PageOptions = {}): Promise<Page> {
   const page = await openPage(`?embed=${query}`, { heading, level: 2, ...options });
@@ -205,8 +200,8 @@ test.each(['light', 'dark'] as const)('axe finds nothing, %s; 360 px do', async 
   expect(await findings(page, '.embed')).toEqual([]);
 });
 
-test.skipIf(!existsSync(single))('the one file shows a chapter alone as well', async () => {
-  const page = await embed('quiz&hide=source&theme=dark', 'Quiz', { file: single });
+test.skipIf(!hasSingleFile)('the one file shows a chapter alone as well', async () => {
+  const page = await embed('quiz&hide=source&theme=dark', 'Quiz', { file: singleFile });
   expect(await page.locator('section.chapter').count()).toBe(1);
   expect(await page.evaluate(() => document.documentElement.dataset.theme)).toBe('dark');
   expect(await page.locator('.embed-source').isVisible()).toBe(false);

@@ -1,8 +1,7 @@
 // The page in another language.
 
-import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { CHAPTERS, LONG, chapter, findings, openPage } from './page';
+import { CHAPTERS, LONG, chapter, findings, measured, openPage } from './page';
 import { offered, translation } from './offered';
 import { inWideLetters, plainTexts, wide } from './wide-letters';
 
@@ -23,15 +22,6 @@ test('the page frame has no text that is not translated', async () => {
   expect(await plainTexts(page.locator('header, .toolbar, nav, .closing, footer'))).toEqual([]);
   expect(await findings(page, 'header, .toolbar, nav, footer')).toEqual([]);
 });
-
-/** Scrolls to what is measured only when the reader comes near, until nothing is left to measure. */
-async function measured(section: Locator): Promise<void> {
-  const waiting = section.locator('.wait, [aria-busy=true]');
-  for (let left = await waiting.count(); left > 0; left = await waiting.count()) {
-    await waiting.evaluateAll(([first]) => first?.scrollIntoView()); // it may have gone meanwhile
-    await expect.poll(() => waiting.count(), { timeout: 30_000 }).toBeLessThan(left);
-  }
-}
 
 test.each(CHAPTERS)('%s has no text that is not translated', LONG, async (id) => {
   const page = await openPage(`?lang=de#${id}`, inWideLetters);
@@ -58,7 +48,6 @@ test('a presentation has no text that is not translated', LONG, async () => {
 test('the menu offers the languages, and keeps the state', async () => {
   const page = await openPage('?lang=de#highway?hw.layers=6', inWideLetters);
   const menu = page.getByLabel(wide('Language'));
-  expect(await menu.locator('option').allTextContents()).toEqual(['English', 'Deutsch']);
   expect(await menu.inputValue()).toBe('de');
   await menu.selectOption('English');
   await page.getByRole('heading', { name: 'The highway' }).waitFor();

@@ -3,14 +3,12 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parsePo } from '../plugins/po';
+import { LANGUAGE_NAMES } from '../src/language/language';
 
-const read = (path: string) =>
-  readFileSync(fileURLToPath(new URL(`../${path}`, import.meta.url)), 'utf8');
-
-const [, list] = /LANGUAGES = \[(.*?)\]/.exec(read('public/first.js'))!;
-export const offered = list.replace(/[' ]/g, '').split(',');
+export const offered = Object.keys(LANGUAGE_NAMES);
 
 export function translation(language: string, text: string): string {
   if (language === 'en') return text;
-  return parsePo(read(`src/locales/${language}.po`)).find(({ id }) => id === text)!.forms[0];
+  const file = fileURLToPath(new URL(`../src/locales/${language}.po`, import.meta.url));
+  return parsePo(readFileSync(file, 'utf8')).find(({ id }) => id === text)!.forms[0];
 }

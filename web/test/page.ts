@@ -93,8 +93,8 @@ export async function openPage(hash = '', options: PageOptions = {}): Promise<Pa
   if (options.before) await page.addInitScript(options.before);
   for (const [pattern, change] of Object.entries(options.changed ?? {})) {
     await page.route(pattern, async (route) => {
-      const text = await (await route.fetch()).text();
-      await route.fulfill({ contentType: 'text/javascript', body: change(text) });
+      const response = await route.fetch();
+      await route.fulfill({ response, body: change(await response.text()) });
     });
   }
   await page.goto(`${address}${options.file ? '' : '/'}${hash}`);
@@ -118,6 +118,15 @@ export async function everyChapter(page: Page): Promise<void> {
 
 function saveData(): void {
   Object.defineProperty(navigator, 'connection', { value: { saveData: true } });
+}
+
+/** Scrolls to what is measured only when the reader comes near, until nothing is left to measure. */
+export async function measured(section: Locator): Promise<void> {
+  const waiting = section.locator('.wait, [aria-busy=true]');
+  for (let left = await waiting.count(); left > 0; left = await waiting.count()) {
+    await waiting.evaluateAll(([first]) => first?.scrollIntoView()); // it may have gone meanwhile
+    await expect.poll(() => waiting.count(), { timeout: 30_000 }).toBeLessThan(left);
+  }
 }
 
 /** The section of one chapter. */

@@ -1,14 +1,9 @@
 // The presenter: one step at a time.
 
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
+import { hasSingleFile, singleFile } from './builds';
 import { LONG, chapter, findings, openPage, type PageOptions, vector } from './page';
-
-const single =
-  process.env.SINGLE_FILE ??
-  fileURLToPath(new URL('../../build/addnorm-tutorial.html', import.meta.url));
 
 const bar = (page: Page) => page.getByRole('toolbar', { name: 'Presentation' });
 /** "Backward step 1 of 3". */
@@ -278,12 +273,12 @@ test.each(['light', 'dark'] as const)('axe finds nothing, %s', async (theme) => 
   }
 });
 
-test.skipIf(!existsSync(single))('the one file presents as well', async () => {
-  const page = await present('#quiz', { file: single });
+test.skipIf(!hasSingleFile)('the one file presents as well', async () => {
+  const page = await present('#quiz', { file: singleFile });
   await page.keyboard.press('ArrowRight');
   await expect.poll(() => place(page)).toContain('Quiz step 2 of 8');
 });
 
-test.skipIf(!existsSync(single))('the one file has a window of notes as well', async () => {
-  await expectSpeaker(await present('#backward', { file: single }));
+test.skipIf(!hasSingleFile)('the one file has a window of notes as well', async () => {
+  await expectSpeaker(await present('#backward', { file: singleFile }));
 });

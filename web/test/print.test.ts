@@ -1,14 +1,9 @@
 // The page on paper: what Print prepares, and the PDF that Chromium makes of it.
 
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
+import { hasSingleFile, singleFile } from './builds';
 import { LONG, openPage, type PageOptions } from './page';
-
-const single =
-  process.env.SINGLE_FILE ??
-  fileURLToPath(new URL('../../build/addnorm-tutorial.html', import.meta.url));
 
 const WIDTH = (180 / 25.4) * 96; // of A4 between its margins, in pixels
 
@@ -92,6 +87,6 @@ test('the browser’s own command says what is missing', async () => {
   expect(await page.locator('#lab .handout-missing').isVisible()).toBe(true);
 });
 
-test.skipIf(!existsSync(single))('the one file prints as well', LONG, async () => {
-  await expectHandout(await printed({ file: single }));
+test.skipIf(!hasSingleFile)('the one file prints as well', LONG, async () => {
+  await expectHandout(await printed({ file: singleFile }));
 });

@@ -1,20 +1,16 @@
 // The tutorial as one file, opened without a server.
 
-import { existsSync, readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { hasSingleFile, singleFile } from './builds';
 import { offered, translation } from './offered';
 import { chapter, openPage } from './page';
 
-const file =
-  process.env.SINGLE_FILE ??
-  fileURLToPath(new URL('../../build/addnorm-tutorial.html', import.meta.url));
-
 // `make tutorial` writes it; `make test` does before it tests.
-test.skipIf(!existsSync(file)).each(['', '#highway?hw.layers=6', '#lab', '#add-norm', '#model'])(
+test.skipIf(!hasSingleFile).each(['', '#highway?hw.layers=6', '#lab', '#add-norm', '#model'])(
   'works by itself at “%s”',
   async (hash) => {
-    const page = await openPage(hash, { file });
+    const page = await openPage(hash, { file: singleFile });
     await page.getByText('It gets through.').waitFor();
     if (hash === '') {
       await page.getByRole('switch', { name: 'Norm' }).click();
@@ -31,13 +27,13 @@ test.skipIf(!existsSync(file)).each(['', '#highway?hw.layers=6', '#lab', '#add-n
   },
 );
 
-test.skipIf(!existsSync(file)).each(offered)('has the language %s in itself', async (language) => {
-  const page = await openPage(`?lang=${language}`, { file });
+test.skipIf(!hasSingleFile).each(offered)('has the language %s in itself', async (language) => {
+  const page = await openPage(`?lang=${language}`, { file: singleFile });
   await page.getByText(translation(language, 'It gets through.')).waitFor();
 });
 
-test.skipIf(!existsSync(file))('is below 2 MiB, and names nothing to load', () => {
-  const html = readFileSync(file, 'utf8');
+test.skipIf(!hasSingleFile)('is below 2 MiB, and names nothing to load', () => {
+  const html = readFileSync(singleFile, 'utf8');
   expect(Buffer.byteLength(html)).toBeLessThan(2 * 1024 ** 2);
   const elsewhere = /<(?:script|link|img)[^>]*(?:src|href)\s*=\s*"(?!data:)[^#"]/;
   const tags = html.replace(/(<script[^>]*>).*?<\/script>/gs, '$1');

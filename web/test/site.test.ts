@@ -6,7 +6,8 @@ import type { AddressInfo } from 'node:net';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { chapter, openPage } from './page';
+import { testsOfControls, testsOfLooks } from './builds';
+import { chapter, openPage, type PageOptions } from './page';
 
 const folder = fileURLToPath(new URL('../../build/site', import.meta.url));
 const TYPES: Record<string, string> = {
@@ -48,6 +49,16 @@ describe.skipIf(!existsSync(folder))('the site', () => {
     await page.getByRole('link', { name: 'The documentation' }).click();
     await page.getByRole('heading', { level: 1 }).waitFor();
     expect(page.url()).toContain('/deep/down/docs/index.html');
+  });
+
+  describe.each([
+    ['tutorial', 'tutorial/'],
+    ['one file', 'addnorm-tutorial.html'],
+  ])('the %s', (_, path) => {
+    const open = (hash = '', options: PageOptions = {}) =>
+      openPage(`${path}${hash}`, { ...options, address });
+    testsOfControls(open);
+    testsOfLooks(open);
   });
 
   test('has the tutorial as one file', async () => {

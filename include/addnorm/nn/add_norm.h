@@ -8,6 +8,7 @@
 #include "addnorm/nn/mix_norms.h"
 #include "addnorm/nn/norm.h"
 #include "addnorm/nn/placement.h"
+#include "addnorm/nn/residual_scale.h"
 #include "addnorm/nn/residual_stream.h"
 #include "addnorm/nn/update.h"
 
@@ -51,7 +52,7 @@ class AddNorm {
   }
 
   ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
-  Parameter<Value>& skip() { return skip_; }  ///< empty where skip is not learned
+  Parameter<Value>& skip() { return skip_.learned(); }  ///< empty where skip is not learned
   UpdateStep<T>& update() { return update_; }
   MatrixView<const T> added() const { return u_; }        ///< u of the last forward
   std::optional<LaneSite<T>>& lanes() { return lanes_; }  ///< of several lanes
@@ -67,8 +68,7 @@ class AddNorm {
   std::size_t reads() const { return lanes_ ? lanes_->reads() : 1; }
   MatrixView<const T> branch_input() const;
   MatrixView<const T> branch_output() const { return inside_ ? f_.view() : branch_.view(); }
-  Scale<Value> scale(const ResidualFactor& factor, const Parameter<Value>& learned) const;
-  ResidualAdd<Value, T> residual(const Pass<T>& pass) const;
+  ResidualAdd<Value, T> residual(const Pass<T>& pass);
   void resize(std::size_t rows);
   void observe(const Pass<T>& pass) const;
   void observe_sum_gradient(const StreamGradient<T>& gradient, const Pass<T>& pass) const;
@@ -81,7 +81,7 @@ class AddNorm {
   std::optional<MixNorms<T>> before_;
   std::optional<Norm<T, T>> inside_;
   std::optional<Norm<T>> after_;
-  Parameter<Value> skip_, gain_;  // empty where the factor is a constant
+  ResidualScale<Value> skip_, gain_;
   UpdateStep<T> update_;
   std::optional<LaneSite<T>> lanes_;  // of several lanes
 

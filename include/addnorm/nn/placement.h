@@ -25,7 +25,12 @@ struct DepthFactor {
 
 /// skip or gain of s = skip ⊙ x + gain ⊙ u: fixed, or learned from this value on.
 struct ResidualFactor {
-  enum class Form { kConstant, kLearnedScalar, kLearnedVector };
+  enum class Form {
+    kConstant,
+    kLearnedScalar,
+    kLearnedVector,
+    kLearnedMagnitudes,  ///< |v| of a learned vector v
+  };
   Form form = Form::kConstant;
   DepthFactor initial = {};
 };
@@ -43,7 +48,7 @@ enum class Update {
   kBranch,      ///< f
   kDifference,  ///< f − z
   kGated,       ///< σ(W·z + b) ⊙ (f − z), W of d_model × d_model (Srivastava et al. 2015)
-  kOrthogonal,  ///< f − ⟨f, z⟩/⟨z, z⟩·z, in each row (Oh et al. 2025)
+  kOrthogonal,  ///< f − ⟨f, z⟩/(⟨z, z⟩ + 1e-6)·z, in each row (Oh et al. 2025)
 };
 
 /// Whether the two sublayers of a layer follow each other, or stand side by side in one Add & Norm.
@@ -65,8 +70,8 @@ struct Place {
 ///
 ///     map(base + scale·act(W·N(source)))
 ///
-/// N divides by the root mean square. Without a source a mix is map(base), the same for all tokens.
-/// Behind a hidden layer (LaneForm::hidden) GELU(V·N(source)) stands for N(source).
+/// N divides by the root mean square, √(mean + 1e-6). Without a source a mix is map(base), the same
+/// for all tokens. Behind a hidden layer (LaneForm::hidden) GELU(V·N(source)) stands for N(source).
 struct MixForm {
   enum class Source {
     kNone,
@@ -77,6 +82,7 @@ struct MixForm {
     kLast,      ///< the last lane
   };
   enum class Act { kNone, kTanh };
+  enum class Gate { kNone, kSigmoid };
   enum class Map {
     kNone,
     kSigmoid,
@@ -92,6 +98,8 @@ struct MixForm {
   /// Whether the base is learned from there on.
   bool (*learned)(const Place&, std::size_t to,
                   std::size_t from) = [](const Place&, std::size_t, std::size_t) { return false; };
+  /// How the base is made of what is learned: σ(v) for kSigmoid, whose `base` is the first v.
+  Gate gate = Gate::kNone;
   Source source = Source::kNone;
   /// Where the numbers are made of the source; elsewhere they are map(base).
   bool (*made)(const Place&) = [](const Place&) { return true; };

@@ -7,6 +7,7 @@ tells the last two apart: the loss changes, or it does not.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter, defaultdict
 from typing import Callable, Iterable, Sequence
@@ -33,18 +34,32 @@ class Gradients:
         loss = s.loss_of(output)
         self.loss = float(loss.detach())
         logits = main_output(output)
-        wanted = list(self.trained.values())
-        if logits is not None and logits.requires_grad:
-            wanted.append(logits)
-        if not wanted or not loss.requires_grad:
+        has_logits = logits is not None and logits.requires_grad
+        if not loss.requires_grad or not (self.trained or has_logits):
             raise Unmeasured("the loss has no gradient")
-        found = torch.autograd.grad(loss, wanted, allow_unused=True)
-        self.sizes = {name: None if g is None else rms(g) for name, g in zip(self.trained, found)}
+        self.logits = logits
+        self.by_logits: Tensor | None = None
+        self.sizes: dict[str, float | None] = dict.fromkeys(self.trained)
+        handles = [p.register_hook(functools.partial(self._keep_size, n)) for n, p in self.trained.items()]
+        if has_logits:
+            handles.append(logits.register_hook(self._keep_logits))
+        try:
+            loss.backward()  # torch.autograd.grad asks no reentrant checkpoint
+        finally:
+            for handle in handles:
+                handle.remove()
+            for parameter in self.trained.values():
+                parameter.grad = None
         self.missing = {name for name, size in self.sizes.items() if size is None}
-        self.logits, self.by_logits = logits, found[-1] if len(found) > len(self.trained) else None
         self._by_name: dict[str, list[str]] = defaultdict(list)
         for name in self.trained:
             self._by_name[of_all_layers(name)].append(name)
+
+    def _keep_size(self, name: str, gradient: Tensor) -> None:
+        self.sizes[name] = rms(gradient)
+
+    def _keep_logits(self, gradient: Tensor) -> None:
+        self.by_logits = gradient
 
     def counterparts(self, name: str) -> list[str]:
         """Those of the same name in other layers that have a gradient."""

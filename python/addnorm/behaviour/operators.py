@@ -4,6 +4,7 @@ dropout that is alive in evaluation."""
 from __future__ import annotations
 
 import math
+import weakref
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Callable, NamedTuple
@@ -20,6 +21,7 @@ _SCALES = ("attention_multiplier", "query_pre_attn_scalar", "attn_scale", "softm
 MOST_LOGITS = 2**18
 _DROPOUTS = {"dropout", "dropout_", "feature_dropout", "alpha_dropout", "dropout1d", "dropout2d"}
 _PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum", "__matmul__", "__rmatmul__"}
+_MAPS = {"linear", "addmm", "conv1d", *_PRODUCTS}
 _SUMS = {"add", "add_", "__add__", "__radd__", "__iadd__"}
 
 
@@ -77,7 +79,8 @@ class LiveDropout:
 class StreamDropout:
     """Dropout of a sum x + f in place of f, in a layer: it drops what the layers before have added.
 
-    The stream is what comes into a module of a layer, and what it is added to. That of a batch of
+    The stream is what comes into a layer, and what it is added to; also what comes into a module within one, but
+    for what a linear map has just made: that is a branch, to which an adapter may add. That of a batch of
     one sequence cannot be told from positions.
     """
 
@@ -85,6 +88,7 @@ class StreamDropout:
         self._s = s
         self._stream: dict[int, Tensor] = {}  # kept, so that no other tensor gets the same id
         self._sums: dict[int, Tensor] = {}
+        self._mapped: dict[int, weakref.ref[Tensor]] = {}  # what linear maps have made
         self.found: dict[str, float] = {}
         forms = {m: of_all_layers(name) for m, name in s.names.items()}
         often = Counter(forms.values())
@@ -92,11 +96,19 @@ class StreamDropout:
 
     def enter(self, module: nn.Module, inputs: tuple[Any, ...]) -> None:
         x = inputs[0] if inputs else None
+        is_within = any(m in self._in_layers for m in self._s.runs[-1].inside[:-1])
         if isinstance(x, Tensor) and x.is_floating_point() and x.dim() > 2 and x.shape[0] > 1 \
-                and module in self._in_layers and list(module.children()):
+                and module in self._in_layers and list(module.children()) \
+                and not (is_within and self._is_mapped(x)):
             self._stream[id(x)] = x
 
+    def _is_mapped(self, x: Any) -> bool:
+        known = self._mapped.get(id(x))
+        return known is not None and known() is x
+
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
+        if name in _MAPS or name in _DROPOUTS and args and self._is_mapped(args[0]):
+            self._mapped[id(result)] = weakref.ref(result)
         if name in _SUMS and len(args) > 1:
             x, f = args[0], args[1]
             is_sum = isinstance(x, Tensor) and isinstance(f, Tensor) and x.shape == f.shape

@@ -4,5 +4,6 @@
     transformers    a callback for the Trainer of Hugging Face
     loggers         log functions of addnorm.watch for TensorBoard and Weights & Biases
     github          annotations for GitHub Actions
-    pytest_plugin   the fixture addnorm_sound and the option --addnorm-baseline, which pytest finds itself
+    pytest_plugin   the fixture addnorm_sound and the options --addnorm-baseline and --addnorm-update-baseline,
+                    which pytest finds itself
 """

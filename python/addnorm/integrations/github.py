@@ -13,18 +13,24 @@ _LEVELS = {"broken": "error", "suspicious": "warning", "note": "notice"}
 
 
 def commands(report: Report, model: Any = None) -> list[str]:
-    """A workflow command for each finding: "::error file=…,line=…,title=…::what was seen"; with the file in
-    which the class of `model` stands, if one is given."""
+    """A workflow command for each of report.grouped(): "::error file=…,line=…,title=…::what was seen"; with
+    the file in which the class of `model` stands, if one is given."""
     source = _source(model)
     return [f"::{_LEVELS[finding.severity]} {source}title={_property(f'addnorm {finding.rule}')}::"
-            f"{_data(f'{report.name}, {finding}')}" for finding in report.findings]
+            f"{_data(f'{report.name}, {finding}')}" for finding in report.grouped()]
 
 
 def annotate(report: Report, model: Any = None, out: TextIO | None = None) -> None:
-    """Prints them, if this is a job of GitHub Actions."""
-    if os.environ.get("GITHUB_ACTIONS") == "true":
-        for line in commands(report, model):
-            print(line, file=out or sys.stdout)
+    """Prints them, if this is a job of GitHub Actions. An empty line stands before them: a command counts at
+    the beginning of a line only, and the output may be in the middle of one."""
+    lines = commands(report, model)
+    if lines and is_job():
+        print("", *lines, sep="\n", file=out or sys.stdout, flush=True)
+
+
+def is_job() -> bool:
+    """Whether this runs in a job of GitHub Actions."""
+    return os.environ.get("GITHUB_ACTIONS") == "true"
 
 
 def _source(model: Any) -> str:

@@ -157,11 +157,12 @@ class Flow:
         self.readers: Dict[Value, List[Op]] = {}
         self._without_stream: Dict[Value, Sum] = {}  # what was read in place of a sum
         self._over_norms: Dict[Value, Sum] = {}  # sums of a norm's output, by their totals
+        self._sum_of: Dict[Value, Sum] = {}  # all sums, by their totals
         self._last: Optional[Sum] = None
 
     def forget(self, order: int) -> None:
         """What operators before this one made."""
-        for values in (self._of, self.readers, self._without_stream, self._over_norms):
+        for values in (self._of, self.readers, self._without_stream, self._over_norms, self._sum_of):
             for value in [v for v in values if v.order < order and v is not self.x.root]:
                 del values[value]
         self._norms.forget(order)
@@ -235,7 +236,11 @@ class Flow:
         found = set(map(self._find, numbers))
         live = sorted(found - self._ended or found)
         layers = [-1 if self._branches[n].layer is None else self._branches[n].layer for n in live]
-        first, *others = [n for n, layer in zip(live, layers) if layer == max(layers)]
+        return self._unite(n for n, layer in zip(live, layers) if layer == max(layers))
+
+    def _unite(self, numbers: Iterable[int]) -> int:
+        """In the first one."""
+        first, *others = sorted(numbers)
         for other in others:
             self._branches[first].absorb(self._branches.pop(other))
             self._joined[other] = first
@@ -335,11 +340,12 @@ class Flow:
             if ended is not None and self.is_stream(other):  # it was read before it was added
                 ended.total, ended.stream = total, other
                 self._of[total.root] = STREAM
+                self._sum_of[total.root] = ended
                 return True
         states = [self.branches_of(v) for v in inputs]
         if states == [STREAM, STREAM]:
             self._excuse_inner(inputs)
-            return self._add_again(inputs, total)
+            return self._add_again(inputs, total) or self._add_adapted(inputs, total)
         if states[0] == states[1] and self._add_to_convolved(inputs, total):
             return True
         if (states[0] == STREAM) == (states[1] == STREAM):
@@ -349,7 +355,10 @@ class Flow:
             return False
         if self._is_gated_stream(branch, stream):
             return False
-        self._end(Sum(total, stream, branch, self._list(self.branches_of(branch) or STREAM)))
+        for read in [b.linears[0].read for b in self.list_branches(branch)]:
+            if read.root in self._sum_of and self._reopen(read, stream):
+                self._unite(self.branches_of(branch) | self.branches_of(read))
+        self._end(Sum(total, stream, branch, self.list_branches(branch)))
         return True
 
     def _add_again(self, inputs: List[Value], total: Value) -> bool:
@@ -361,7 +370,60 @@ class Flow:
             return False
         last.total = total
         self._of[total.root] = STREAM
+        self._sum_of[total.root] = last
         return True
+
+    def _add_adapted(self, inputs: List[Value], total: Value) -> bool:
+        """x + (f + a(f)): the branch f has a residual of its own, as behind serial adapters."""
+        for branch, stream in (inputs, inputs[::-1]):
+            if self._reopen(branch, stream):
+                self._end(Sum(total, stream, branch, self.list_branches(branch)))
+                return True
+        return False
+
+    def _reopen(self, value: Value, stream: Value) -> bool:
+        """Whether `value` was made of a branch that was taken for ended, because a module read it before it was
+        added. As an older stream is added only now, that branch and what was added to it are one branch."""
+        sums, values = self._way_back(value)
+        branches = [branch for s in sums for branch in s.branches]
+        begin = min((linear.op.order for branch in branches for linear in branch.linears), default=0)
+        if not is_older(stream, begin) or any(branch.layer != self.layer for branch in branches):
+            return False
+        number = self._unite(n for n, branch in self._branches.items() if any(branch is b for b in branches))
+        self._ended.discard(number)
+        for other in values:
+            self._of[other.root] = frozenset([number])
+        for s in sums:
+            s.branches = []
+            self._without_stream.pop(s.total.root, None)
+        return True
+
+    def _way_back(self, value: Value) -> Tuple[List[Sum], List[Value]]:
+        """The sums, factors and norms that have made a value of a branch that ended without a stream: the sums, and
+        all values on the way. Both are empty if there is no such branch."""
+        sums: List[Sum] = []
+        values: List[Value] = []
+        at: Optional[Value] = value
+        while at is not None:
+            values.append(at)
+            found = self._sum_of.get(at.root)
+            if found is not None:
+                sums.append(found)
+                if found.stream is None:
+                    read = found.branches[0].linears[0].read
+                    before, others = self._way_back(read) if read.root in self._sum_of else ([], [])
+                    return sums + before, values + others
+            at = self._before_factor(at) if found is None else found.stream
+        return [], []
+
+    def _before_factor(self, value: Value) -> Optional[Value]:
+        norm = self.norm_at(value)
+        if norm is not None:
+            return norm.read
+        op = value.root.op
+        if op is None or op.name not in ("mul", "div", "native_dropout"):
+            return None
+        return next((v for v in op.inputs if self.is_stream(v) and self.has_stream_shape(v)), None)
 
     def _add_to_convolved(self, inputs: List[Value], total: Value) -> bool:
         """c + f(c), where c is a convolution of the stream, as between the sublayers of TinyViT: c is the stream."""
@@ -386,6 +448,7 @@ class Flow:
     def _end(self, ended: Sum) -> None:
         self._ended |= self.branches_of(ended.branch) or STREAM
         self._of[ended.total.root] = STREAM
+        self._sum_of[ended.total.root] = ended
         self._last = ended
         if ended.stream is not None and self.norm_at(ended.stream) is not None:
             self._over_norms[ended.total.root] = ended
@@ -472,6 +535,14 @@ class Flow:
             reads = [branch.linears[0].read for branch in self.list_branches(output)]
             if all(self.norm_at(in_order(read)) for read in reads):
                 self.end(output)
+
+
+def is_older(value: Value, begin: int, depth: int = 4) -> bool:
+    """Whether it was there before the operator `begin`, or is a sum or a multiple of what was."""
+    op = value.root.op
+    if value.root.order < begin or op is None or depth == 0:
+        return value.root.order < begin
+    return op.name in SCALING and all(is_older(v, begin, depth - 1) for v in op.inputs)
 
 
 def in_order(value: Value) -> Value:

@@ -35,7 +35,7 @@ Told = Tuple[Optional[int], str, Callable[[Flow], None]]  # layer, its module, a
 
 
 class ForwardPass:
-    """One forward pass through the model, or, where layers run again in backward, through one of these."""
+    """One forward pass through the model."""
 
     def __init__(self, probe: Probe):
         self.probe = probe
@@ -43,7 +43,6 @@ class ForwardPass:
         self._recorder = Recorder(probe.model, lambda op: self._tell(lambda flow: flow.take(op)))
         self._running: List[Tuple[str, Optional[int], str]] = []  # modules, and the layer around each
         self._is_active = self._is_done = self._reads_stream = False
-        self._base_of: Dict[int, int] = {}  # the profile's number of each element's layer
         self._reset()
 
     def _reset(self) -> None:
@@ -60,7 +59,6 @@ class ForwardPass:
         self._current: Optional[int] = None  # the element that ran last
         self._called: Set[int] = set()  # elements that were called themselves, and not module by module
         self._number_of: Dict[int, int] = {}  # the layer as which each element ran last
-        self._element_of: Dict[int, int] = {}
         self._sums: Dict[int, List[Sum]] = {}
         self._begun: Dict[int, int] = {}  # the operators before each layer
         self._arranger: Optional[Arranger] = None
@@ -77,7 +75,7 @@ class ForwardPass:
 
     def enter(self, name: str, module: nn.Module, inputs: Any, named: Any) -> None:
         if not self._running:
-            self._begin(name)
+            self._begin()
         self._running.append((name, self._flow.layer, self._flow.layer_module))
         if not self._is_active:
             return
@@ -138,17 +136,13 @@ class ForwardPass:
     def _set_layer(self, layer: Optional[int], path: str) -> None:
         self._flow.layer, self._flow.layer_module = layer, path
 
-    def _begin(self, name: str) -> None:
-        """Once, and in a layer that runs again in backward, as checkpoints do, for its gradients."""
-        base = self._base_of.get(self.probe.element(name))
-        is_again = base is not None and torch.is_grad_enabled() and \
-            not any(site[:2] == (self.probe.step, base) and site.point == "branch"
-                    for site in self.probe.graded)
-        if self._is_done and not is_again:
+    def _begin(self) -> None:
+        """Once: what runs in backward, as checkpoints do, is no forward."""
+        if self._is_done:
             return
+        self.probe.keeps_graph = torch.is_grad_enabled()
         self._set_layer(None, "")
         self._reset()
-        self._base = base if self._is_done else 0
         self._recorder.clear()
         self._recorder.__enter__()
         self._is_active = True
@@ -158,8 +152,7 @@ class ForwardPass:
         self._recorder.__exit__(None, None, None)
         self._end_stack(output, True)
         if self._measurement is not None:
-            if not self._is_done:
-                self._measurement.head(output, self._reads_stream)
+            self._measurement.head(output, self._reads_stream)
             self._is_done = True
         self._recorder.clear()
         self._reset()
@@ -193,7 +186,6 @@ class ForwardPass:
         self._take_input(inputs, self._is_next(element))
         self._current = element
         self._number_of[element] = self._layers
-        self._element_of[self._layers] = element
         self._begun[self._layers] = self._recorder.count + 1
         self._layers += 1
 
@@ -226,7 +218,7 @@ class ForwardPass:
     def _start(self, x: Value) -> None:
         flow = Flow(self._on_sum)
         flow.start(features_last(x, (element.module for element in self.probe.elements)))
-        self._is_first = self._measurement is None and not self._is_done
+        self._is_first = self._measurement is None
         self._listen_with(flow, self._is_first)
         self.probe.input_shape = self.probe.input_shape or x.shape
         self._told = []
@@ -341,13 +333,11 @@ class ForwardPass:
         try:
             self._measure_layer(layer, self._arranger.arrange(sums))
         except Exception as error:  # what is watched must not fail by it
-            where = sums[0].branches[0].layer_module or "the model"
+            where = next((branch.layer_module for s in sums for branch in s.branches), "") or "the model"
             self.probe.left_out.append({"where": where, "why": f"{type(error).__name__}: {error}"})
 
     def _measure_layer(self, layer: int, subs: List[Sublayer]) -> None:
         taken: set = set()
-        if subs and not self._is_done:
-            self._base_of.setdefault(self._element_of[layer], self._base)
         for place, sub in enumerate(subs):
             if sub.kind in taken or "feed_forward" in taken and len(subs) > 2:
                 self._base, taken = self._base + 1, set()

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 import torch
 from torch import Tensor, nn
 
+from .._structure import tensors_in
 from .flow import Flow, Linear, Norm, fused_options, is_channels_first, scores_of
 from .lanes import Layout, spread
 from .lane_measurement import LaneMeasurement
 from .names import (first_tensor, is_norm, is_of_other_axes, is_projection, norm_of_attention, squashing, stem_of,
                     weight_named)
+from .norm_finder import NORMS
 from .numbers import (Numbers, explain_norm, explain_sum, fused_scores, mean_cosine, moments, rms, score_numbers,
                       value_numbers, wide, without_min)
 from .profile import Site
@@ -127,11 +129,17 @@ class Measurement:
 
     def _grade_sum(self, site: Site, sub: Sublayer) -> None:
         """How much of a sum's gradient arrives at its branch, and at the stream, where the rest is what
-        comes back through the modules that read it."""
+        comes back through the modules that read it. Of a sum without a graph nothing can be said."""
+        if not sub.total.root.op.has_graph:
+            self._probe.note_without_graph(sub.branch.layer_module)
+            return
+        is_branch_within = sub.joined.is_within_function and sub.sum.branch.tensor.requires_grad
+        if is_branch_within:
+            self._probe.note_without_graph(sub.branch.layer_module)
         entry = self._probe.entries[site]
         total, x = self.watch(sub.total), self.watch(self._whole(sub.x))
         joined = self.watch(sub.joined)
-        is_kept = sub.joined.is_current
+        is_told = sub.joined.is_current and not is_branch_within
         came: Dict[Any, Tensor] = {}
         readers = self._readers(sub)
 
@@ -141,7 +149,7 @@ class Measurement:
             shape = self._shape if values.numel() == self._shape.numel() else \
                 (*self._shape[:-1], values.shape[-1])
             came[key] = wide(self.rows(values.detach(), torch.Size(shape))[0])
-            if key == "sum" and is_kept:
+            if key == "sum" and is_told:
                 entry["grad_to_branch"] = 0.0  # unless something arrives there
             elif key == "branch":
                 pass_on("branch", {})
@@ -181,12 +189,15 @@ class Measurement:
             output = op.outputs[0]
             if op is sub.sum.total.root.op or self._leads_to_sum(op, sub):
                 continue
+            if output.is_within_function and sub.sum.branch.tensor.requires_grad:
+                self._probe.note_without_graph(sub.branch.layer_module)
+                return None
             norm = next((n for n in self._flow.norms if n.read.root is sub.x.root
                          and n.order >= op.order and n.module == op.module), None)
             module = self._modules.get(op.module)
             if norm is not None and module is not None and is_norm(op.module, module):
                 found[f"norm {norm.order}"] = norm.gave, functools.partial(self._through, module, sub.x)
-            elif norm is not None and op.name == "native_layer_norm":
+            elif norm is not None and op.name in NORMS:
                 found[f"norm {norm.order}"] = norm.gave, functools.partial(self._through_op, op, sub.x)
             elif module is not None and is_projection(module) and not list(module.children()):
                 gave = next((n.gave for n in self._flow.linears if n.op is op), output)
@@ -210,7 +221,7 @@ class Measurement:
 
     def _through_op(self, op: Op, x: Value, gradient: Tensor) -> Optional[Tensor]:
         others = [a.numbers if isinstance(a, Value) else a for a in op.arguments[1:]]
-        return vector_jacobian(lambda rows: op.function(rows, *others)[0], self._values(x), gradient)
+        return vector_jacobian(lambda rows: next(tensors_in(op.function(rows, *others))), self._values(x), gradient)
 
     # -- Entries --
 
@@ -225,7 +236,6 @@ class Measurement:
         def at(point: str) -> Site:
             return self._site(layer, sub.kind, point)
 
-        is_again = at("branch") in self._probe.entries
         self._probe.layer_names.setdefault(layer, sub.branch.layer_module)
         parts = {"x": self._values(self._learned_stream(sub))}
         if sub.before is not None:
@@ -234,11 +244,11 @@ class Measurement:
         others = self._others(sub)
         parts["branch"] = self._values(sub.joined)
         made_of: Numbers = {}
-        if not is_again and sub.sum.is_mixed:
+        if sub.sum.is_mixed:
             self._probe.miss_sum(sub.branch.layer_module,
                                  "the stream goes through a gate or a projection, or only a part of it is summed: its "
                                  "part in the sum is not one number")
-        elif not is_again and sub.sum.lanes is None:
+        elif sub.sum.lanes is None:
             made_of = self._explain_sum(sub, {**parts, **others})
             made_of = {k: v for k, v in made_of.items() if k[5:] not in others}
             self._count("sums", "unexplained" in made_of)
@@ -249,7 +259,7 @@ class Measurement:
         if sub.before is not None:
             self._record_norm(at("before"), "before", sub.before, consumed, self._past_norm(sub))
         self._record(at("branch"), sub.output)
-        if not is_again and self._probe.entries[at("branch")]["rms"] == 0 and self._has_gain_at_zero(sub):
+        if self._probe.entries[at("branch")]["rms"] == 0 and self._has_gain_at_zero(sub):
             self._probe.entries[at("branch")]["gain_at_zero"] = 1
         if sub.inside is not None:
             self._record_norm(at("inside"), "inside", sub.inside, sub.inside.gave)
@@ -263,10 +273,11 @@ class Measurement:
         if sub.kind == "attention":
             self._record_scores(at("scores"), sub)
             self._record_norms_of_heads(at("output"), sub)
+        is_bottleneck = sub.kind == "feed_forward" and self._is_named(sub.branch.linears[-1], "up")
         for i, linear in enumerate(sub.branch.linears):
             by_order = {len(sub.branch.linears) - 1: "output"} if sub.kind == "attention" else \
                 dict(zip(range(len(sub.branch.linears))[-2:], ("up", "down")))
-            self._record_weight(at("weight"), linear, by_order.get(i))
+            self._record_weight(at("weight"), linear, by_order.get(i), is_bottleneck)
 
     def _has_gain_at_zero(self, sub: Sublayer) -> bool:
         """Whether a norm of its layer has a γ of 0, as the last BatchNorm of a branch often does at first."""
@@ -418,12 +429,18 @@ class Measurement:
         """Whether no earlier layer has it: a layer that runs again is not one that was read twice."""
         return self._probe.owners.setdefault((site.step, id(parameter)), site.layer) == site.layer
 
-    def _record_weight(self, site: Site, linear: Linear, by_order: Optional[str]) -> None:
+    @staticmethod
+    def _is_named(linear: Linear, name: str) -> bool:
+        return weight_named(stem_of(linear.weight), False) == name
+
+    def _record_weight(self, site: Site, linear: Linear, by_order: Optional[str], is_bottleneck: bool) -> None:
+        """is_bottleneck: an adapter, which goes down before it goes up: order tells what the weights are for."""
         weight = self._parameters.get(linear.weight)
         if weight is None or not weight.is_floating_point() or weight.dim() != 2 or \
                 not self._is_first(weight, site):
             return
-        which = weight_named(stem_of(linear.weight), site.sublayer == "attention") or by_order
+        named = None if is_bottleneck else weight_named(stem_of(linear.weight), site.sublayer == "attention")
+        which = named or by_order
         if which is None:
             return
         names, dim = which.split("+"), int(linear.is_flipped)

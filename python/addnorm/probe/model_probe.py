@@ -28,6 +28,7 @@ class Probe:
                  batch_first: Optional[bool], tokens: int):
         self.model, self.every, self.recipe, self.tokens = model, every, recipe, tokens
         self.step, self._entered = 0, 0
+        self.keeps_graph = True  # whether the model is called with gradients
         self.named = {kind: [names] if isinstance(names, str) else list(names) for kind, names in
                        (("attention", attention), ("feed_forward", feed_forward))}
         self.layers_name, self.elements = find_layers(model, layers)
@@ -49,6 +50,7 @@ class Probe:
         self.layer_names: Dict[int, str] = {}
         self.seen: Dict[str, List[int]] = {"sums": [0, 0], "norms": [0, 0], "attentions": [0, 0]}
         self.left_out: List[Dict[str, str]] = []
+        self._without_graph: Dict[str, None] = {}  # layers whose gradients cannot be judged, in their order
         self.others: Dict[str, torch.Size] = {}  # streams of other shapes, by where the layers stand
 
     # -- Use --
@@ -121,7 +123,15 @@ class Probe:
         others = [{"where": where, "why": "the layers also take and return a stream of ["
                    f"{', '.join(map(str, shape))}], whose sums and norms were not measured"}
                   for where, shape in self.others.items() if not self.lanes]
-        return {**self.seen, "left_out": self.left_out + others}
+        return {**self.seen, "left_out": self.left_out + others + self._words_of_graph()}
+
+    def _words_of_graph(self) -> List[Dict[str, str]]:
+        if not self._without_graph:
+            return []
+        first, *others = self._without_graph
+        where = f"{first} and {len(others)} more" if others else first or "the model"
+        return [{"where": where, "why": "the forward ran without a graph, as in a reentrant checkpoint or under "
+                 "torch.no_grad, so the gradients in it were not judged"}]
 
     def __str__(self) -> str:
         facts = [f"{key} {value}" for key, value in self.header().items()]
@@ -163,6 +173,10 @@ class Probe:
     def miss_sum(self, where: str, why: str) -> None:
         self.seen["sums"][1] += 1
         self.left_out.append({"where": where, "why": why})
+
+    def note_without_graph(self, layer: str) -> None:
+        if self.keeps_graph:
+            self._without_graph[layer] = None
 
     def note_other(self, layer: str, shape: torch.Size) -> None:
         """A stream that is not followed, once for the layers of one list."""

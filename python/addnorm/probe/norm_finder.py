@@ -17,7 +17,7 @@ SCALING = frozenset("mul div add sub rsub".split())
 POINTWISE = SCALING | frozenset(
     "pow square abs neg rsqrt sqrt reciprocal clamp clamp_min hypot addcmul addcdiv".split())
 CASTS = frozenset("_to_copy to clone contiguous detach alias lift_fresh".split())
-NORMS = frozenset("native_layer_norm layer_norm rms_norm _fused_rms_norm".split())
+NORMS = frozenset("native_layer_norm layer_norm rms_norm _fused_rms_norm addnorm::norm".split())
 
 
 @dataclass
@@ -145,7 +145,7 @@ class NormFinder:
             return
         norm = Norm(read, gave, op.order, op.module, self._flow.layer)
         for key, name in ("gamma", "weight"), ("beta", "bias"):
-            value = op.argument(name)
+            value = op.argument(name, op.argument(key))
             if isinstance(value, Value):
                 setattr(norm, key, value.parameter)
         self._keep_norm(norm)

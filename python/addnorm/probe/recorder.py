@@ -51,6 +51,13 @@ class Value:
         return 0 if self.op is None else self.op.order
 
     @property
+    def is_within_function(self) -> bool:
+        """Whether it was computed without a graph, and no gradient arrives at it: within an autograd.Function,
+        such as a reentrant checkpoint, which runs it again in backward, or under torch.no_grad."""
+        op = self.root.op
+        return op is not None and not op.has_graph and not self.tensor.requires_grad
+
+    @property
     def numbers(self) -> Tensor:
         return self.tensor.detach() if self.kept is None else self.kept
 
@@ -62,7 +69,7 @@ class Value:
 class Op:
     """A call of an operator, or of a module in which no operator was seen."""
 
-    __slots__ = ("name", "function", "arguments", "named", "inputs", "outputs", "module", "order")
+    __slots__ = ("name", "function", "arguments", "named", "inputs", "outputs", "module", "order", "has_graph")
 
     def __init__(self, name: str, function: Optional[Callable], arguments: Any, named: Any,
                  module: str, order: int):
@@ -71,6 +78,7 @@ class Op:
         self.outputs: List[Value] = []
         self.module = module  # the innermost one that was running
         self.order = order
+        self.has_graph = torch.is_grad_enabled()  # False in an autograd.Function and under torch.no_grad
 
     def argument(self, name: str, default: Any = None) -> Any:
         """By its name in the operator's schema; a tensor as its Value."""
@@ -88,8 +96,11 @@ def argument_names(function: Any) -> Tuple[str, ...]:
 
 @functools.lru_cache(maxsize=None)
 def operator_name(function: Any) -> str:
-    """"add" of aten::add.Tensor and aten::add_.Tensor."""
-    name = str(function._schema.name).rpartition("::")[2]
+    """"add" of aten::add.Tensor and aten::add_.Tensor; "addnorm::norm" of this package's own, which is not
+    torch.norm."""
+    namespace, _, name = str(function._schema.name).rpartition("::")
+    if namespace == "addnorm":
+        return f"{namespace}::{name}"
     return name[:-1] if name.endswith("_") and not name.endswith("__") else name
 
 

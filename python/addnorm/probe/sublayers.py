@@ -209,7 +209,7 @@ class Arranger:
             return False
         if i == 0:
             return norm.layer in (previous.branch.layer, None)  # None: it stands in a list beside them
-        return found[0].before is None and self._norm_within(found[-1]) is not None
+        return found[0].before is None and (stream is not None or self._norm_within(found[-1]) is not None)
 
     def _norm_within(self, sub: Sublayer) -> Optional[Norm]:
         """The norm of its sum in its own layer."""
@@ -218,6 +218,8 @@ class Arranger:
 
     def _stream(self, sub: Sublayer, previous: Optional[Sublayer]) -> Value:
         stream = sub.sum.stream
+        if previous is not None and stream is not None and self._is_other_stream(stream, previous, sub):
+            return stream
         known = [self._flow.x] if previous is None else [previous.leaves]
         if sub.before is not None:
             if stream is not None and stream.root is sub.before.read.root:
@@ -233,6 +235,14 @@ class Arranger:
             return previous.leaves  # which it reads, though it adds what the sublayer before has read
         is_normed = stream is not None and self._flow.norm_at(stream) is not None
         return known[0] if stream is None or is_normed else stream
+
+    def _is_other_stream(self, stream: Value, previous: Sublayer, sub: Sublayer) -> bool:
+        """Whether a sublayer adds to an older stream than the one that it reads, and something else goes on with that
+        one, as in reversible networks."""
+        left = previous.leaves
+        return stream.root.order < previous.total.order and not is_made_of(stream, left, self._flow) and any(
+            op.order > sub.total.order and op.name in ("add", "cat", "stack")
+            for op in self._flow.readers.get(left.root, ()))
 
     def _as_in_sum(self, value: Value, sub: Sublayer) -> Value:
         """With its tokens in the order that they have there."""

@@ -12,49 +12,68 @@ from torch.utils.dlpack import to_dlpack
 from .. import _core
 from ..norm import NormFields
 from .formula import norm_in_pytorch, squash_in_pytorch, value_type
+from .tensors import are_readable, is_recorded
 
 Gradients = tuple[Tensor, "Tensor | None", "Tensor | None"]
 
 
-def _memory(tensor: Tensor | None) -> Any:
-    return None if tensor is None else to_dlpack(tensor)
+def _memory(tensor: Tensor | None, axes: int = 1) -> Any:
+    """For the kernels, which know one axis of features: the last `axes` become one."""
+    return None if tensor is None else to_dlpack(tensor.contiguous().flatten(-axes))
+
+
+def new_like(x: Tensor) -> Tensor:
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
+def new_statistics(x: Tensor, axes: int) -> Tensor:
+    return x.new_empty((*x.shape[:-axes], 6), dtype=value_type(x))
 
 
 def forward(x: Tensor, branch: Tensor | None, gamma: Tensor | None, beta: Tensor | None,
-            fields: NormFields) -> tuple[Tensor, Tensor | None, Tensor]:
-    """y, s and the statistics, of contiguous tensors."""
-    y = torch.empty_like(x)
-    s = None if branch is None else torch.empty_like(x)
-    statistics = x.new_empty((*x.shape[:-1], 6), dtype=value_type(x))
-    _core.add_norm(fields, _memory(x), _memory(branch), None, None, (0.0, 0, 0), _memory(gamma),
-                   _memory(beta), _memory(s), _memory(y), _memory(statistics), torch.get_num_threads())
+            fields: NormFields, axes: int) -> tuple[Tensor, Tensor | None, Tensor]:
+    """y, s and the statistics; the last `axes` of x are normalized together."""
+    y = new_like(x)
+    s = None if branch is None else new_like(x)
+    statistics = new_statistics(x, axes)
+    of_x, of_branch, *of_factors, of_s, of_y = (_memory(t, axes) for t in (x, branch, gamma, beta, s, y))
+    _core.add_norm(fields, of_x, of_branch, None, None, (0.0, 0, 0), *of_factors, of_s, of_y,
+                   _memory(statistics), torch.get_num_threads())
     return y, s, statistics
 
 
 def backward(dy: Tensor, ds: Tensor | None, s: Tensor, statistics: Tensor, gamma: Tensor | None,
-             wants_gamma: bool, wants_beta: bool, fields: NormFields) -> Gradients:
+             wants_gamma: bool, wants_beta: bool, fields: NormFields, axes: int) -> Gradients:
     """dx, d_gamma and d_beta; dx is the branch's too."""
-    dx = torch.empty_like(s)
-    d_gamma, d_beta = (statistics.new_empty(s.shape[-1]) if wanted else None
+    dx = new_like(s)
+    d_gamma, d_beta = (statistics.new_empty(s.shape[-axes:]) if wanted else None
                        for wanted in (wants_gamma, wants_beta))
-    dy, ds = (None if d is None else d.contiguous() for d in (dy, ds))
-    _core.add_norm_backward(fields, _memory(dy), _memory(s), _memory(statistics), _memory(gamma),
-                            _memory(ds), None, _memory(dx), _memory(d_gamma), _memory(d_beta),
-                            torch.get_num_threads())
+    _core.add_norm_backward(fields, _memory(dy, axes), _memory(s, axes), _memory(statistics), _memory(gamma, axes),
+                            _memory(ds, axes), None, _memory(dx, axes), _memory(d_gamma, axes),
+                            _memory(d_beta, axes), torch.get_num_threads())
     return dx, d_gamma, d_beta
 
 
+def squash(x: Tensor, alpha: Tensor, shift: Tensor | None, gamma: Tensor | None, beta: Tensor | None,
+           kind: str) -> Tensor:
+    """y."""
+    y = new_like(x)
+    _core.squash(kind, _memory(x), _memory(alpha), _memory(shift), _memory(gamma), _memory(beta),
+                 _memory(y), torch.get_num_threads())
+    return y
+
+
 def _differentiable_backward(dy: Tensor, ds: Tensor | None, s: Tensor, gamma: Tensor | None,
-                             beta: Tensor | None, fields: NormFields) -> Gradients:
+                             beta: Tensor | None, fields: NormFields, axes: int) -> Gradients:
     """The same, of tensors that remember what they were made of."""
-    dx, d_gamma, d_beta = _gradients_of(lambda *of: norm_in_pytorch(*of, fields, s.shape[-1:]),
+    dx, d_gamma, d_beta = _gradients_of(lambda *of: norm_in_pytorch(*of, fields, s.shape[-axes:]),
                                         (s, gamma, beta), dy)
     return dx if ds is None else dx + ds, d_gamma, d_beta
 
 
 def _gradients_of(formula: Callable[..., Tensor], tensors: Sequence[Tensor | None],
                   dy: Tensor) -> Sequence[Any]:
-    """Of those tensors that there are, with a graph behind them."""
+    """The gradients of those tensors that are not None, with a graph behind them."""
     with torch.enable_grad():
         inputs = [t if t.requires_grad else t.detach().requires_grad_()
                   for t in tensors if t is not None]
@@ -64,40 +83,48 @@ def _gradients_of(formula: Callable[..., Tensor], tensors: Sequence[Tensor | Non
         return [None if t is None else next(made) for t in tensors]
 
 
+def _needs_formula(*gradients: Tensor | None) -> bool:
+    """Whether PyTorch's own functions compute the backward: for create_graph=True, for batched gradients,
+    and for a mode that hears of each operator."""
+    return torch.is_grad_enabled() or is_recorded() or not are_readable(*gradients)
+
+
 class DifferentiableAddNorm(Function):
-    """s = x + branch and y = norm(s), of contiguous tensors; without a branch y = norm(x) alone."""
+    """s = x + branch and y = norm(s) over the last `axes`; without a branch y = norm(x) alone."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, branch: Tensor | None, gamma: Tensor | None,
-                beta: Tensor | None, fields: NormFields) -> Any:
-        y, s, statistics = forward(x, branch, gamma, beta, fields)
+                beta: Tensor | None, fields: NormFields, axes: int) -> Any:
+        s = None
+        if branch is None and is_recorded():
+            y, statistics = torch.ops.addnorm.norm(x, gamma, beta, *fields, axes)
+        else:
+            y, s, statistics = forward(x, branch, gamma, beta, fields, axes)
         ctx.save_for_backward(x if s is None else s, statistics, gamma, beta)
         ctx.set_materialize_grads(False)
-        ctx.fields = fields
+        ctx.norm = fields, axes
         return y if s is None else (y, s)
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor | None, ds: Tensor | None = None) -> Any:
         s, statistics, gamma, beta = ctx.saved_tensors
-        _, wants_branch, wants_gamma, wants_beta, _ = ctx.needs_input_grad
+        _, wants_branch, wants_gamma, wants_beta, *_ = ctx.needs_input_grad
         dx, d_gamma, d_beta = ds, None, None
-        if dy is not None and torch.is_grad_enabled():  # create_graph=True
-            dx, d_gamma, d_beta = _differentiable_backward(dy, ds, s, gamma, beta, ctx.fields)
+        if dy is not None and _needs_formula(dy, ds):
+            dx, d_gamma, d_beta = _differentiable_backward(dy, ds, s, gamma, beta, *ctx.norm)
         elif dy is not None:
-            dx, d_gamma, d_beta = backward(dy, ds, s, statistics, gamma, wants_gamma, wants_beta,
-                                           ctx.fields)
-        return dx, dx if wants_branch else None, d_gamma, d_beta, None
+            dx, d_gamma, d_beta = backward(dy, ds, s, statistics, gamma, wants_gamma, wants_beta, *ctx.norm)
+        return dx, dx if wants_branch else None, d_gamma, d_beta, None, None
 
 
 class DifferentiableSquash(Function):
-    """y = γ ⊙ tanh(α·x) + β, or γ ⊙ erf(α·x + shift) + β, of a contiguous x."""
+    """y = γ ⊙ tanh(α·x) + β, or γ ⊙ erf(α·x + shift) + β."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, alpha: Tensor, shift: Tensor | None, gamma: Tensor | None,
                 beta: Tensor | None, kind: str) -> Tensor:
-        y = torch.empty_like(x)
-        _core.squash(kind, _memory(x), _memory(alpha), _memory(shift), _memory(gamma), _memory(beta),
-                     _memory(y), torch.get_num_threads())
+        compute = torch.ops.addnorm.squash if is_recorded() else squash
+        y: Tensor = compute(x, alpha, shift, gamma, beta, kind)
         ctx.save_for_backward(x, alpha, shift, gamma, beta)
         ctx.kind = kind
         return y
@@ -105,14 +132,13 @@ class DifferentiableSquash(Function):
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> Any:
         x, alpha, shift, gamma, beta = tensors = ctx.saved_tensors
-        if torch.is_grad_enabled():  # create_graph=True
+        if _needs_formula(dy):
             return *_gradients_of(lambda *of: squash_in_pytorch(*of, ctx.kind), tensors, dy), None
-        gradients = [torch.empty_like(t) if wanted else None
-                     for t, wanted in zip(tensors, ctx.needs_input_grad)]
+        gradients = [new_like(t) if wanted else None for t, wanted in zip(tensors, ctx.needs_input_grad)]
         dx, d_alpha, d_shift, d_gamma, d_beta = gradients
         if dx is None:
-            dx = torch.empty_like(x)
-        _core.squash_backward(ctx.kind, _memory(dy.contiguous()), _memory(x), _memory(alpha),
+            dx = new_like(x)
+        _core.squash_backward(ctx.kind, _memory(dy), _memory(x), _memory(alpha),
                               _memory(shift), _memory(gamma), _memory(dx), _memory(d_gamma),
                               _memory(d_beta), _memory(d_alpha), _memory(d_shift),
                               torch.get_num_threads())

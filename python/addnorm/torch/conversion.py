@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from ..norm import Norm, NormFields
 from .functions import norm
-from .modules import AddNorm, LayerNorm, RMSNorm, TransformerEncoderLayer
+from .modules import AddNorm, LayerNorm, RMSNorm, TransformerEncoderLayer, adopt, replacement
+from .tensors import obstacle
 
 _OURS = AddNorm, LayerNorm, RMSNorm, TransformerEncoderLayer
-_PYTORCHS_RMS_NORM = getattr(nn, "RMSNorm", None)  # since PyTorch 2.4
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Conversion:
 
     model       the model itself
     converted   what runs on this library now, and as which class
-    left        what looks like a norm or an encoder layer and stays PyTorch's, and why
+    left        what looks like a norm or an encoder layer and stays as it is, and why
     """
 
     model: nn.Module
@@ -42,11 +42,17 @@ def convert(model: nn.Module, fuse: bool = True) -> Conversion:
 
     Converted are nn.LayerNorm, nn.RMSNorm, modules that give what an RMSNorm of their `weight` and `eps`
     (or `variance_epsilon`) gives, which is tried and not taken from their names, and, if fuse,
-    nn.TransformerEncoderLayer. Subclasses of PyTorch's classes stay as they are.
+    nn.TransformerEncoderLayer. Subclasses of PyTorch's classes stay as they are, and so does what is on a
+    GPU: the kernels compute on the CPU. A model that goes to a GPU later, or gets tensors that the kernels
+    cannot read, computes by PyTorch's functions there.
+
+    Raises TypeError if model is no torch.nn.Module.
     """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model is of type {type(model).__name__}, must be a torch.nn.Module")
     result = Conversion(model)
     for name, module in model.named_modules():
-        found = _convert(module, fuse)
+        found = _convert(module, model, fuse)
         if type(found) is type:
             result.converted[name] = found.__name__
         elif found is not None:
@@ -54,20 +60,24 @@ def convert(model: nn.Module, fuse: bool = True) -> Conversion:
     return result
 
 
-def _convert(module: nn.Module, fuse: bool) -> type | str | None:
+def _convert(module: nn.Module, model: nn.Module, fuse: bool) -> type | str | None:
     """The class that the module has become, why it stays as it is, or None if it is nothing of ours."""
     kind = type(module)
     if kind in _OURS:
         return None
-    if kind is nn.LayerNorm:
-        module.__class__ = LayerNorm
-    elif kind is _PYTORCHS_RMS_NORM:
-        module.__class__, module.gamma_form = RMSNorm, "plain"
+    if replacement(module) is not None:
+        why = _obstacle(module, model)
+        if why is not None:
+            return why
+        adopt(module)
     elif kind is nn.TransformerEncoderLayer:
         if not fuse:
             return "fuse is False"
         if any(type(n) not in (nn.LayerNorm, LayerNorm) for n in (module.norm1, module.norm2)):
             return "its norms are not torch.nn.LayerNorm"
+        why = _obstacle(module, model)
+        if why is not None:
+            return why
         module.__class__ = TransformerEncoderLayer
     elif isinstance(module, (nn.LayerNorm, nn.TransformerEncoderLayer)):
         return f"{kind.__name__} is a subclass, which may compute something else"
@@ -83,6 +93,25 @@ def _convert(module: nn.Module, fuse: bool) -> type | str | None:
     return type(module)
 
 
+def _obstacle(module: nn.Module, model: nn.Module) -> str | None:
+    """Why the kernels cannot compute with a module's parameters, or, where it has none, with any of the model's."""
+    for name, parameter in module.named_parameters():
+        why = _why_not(parameter)
+        if why is not None:
+            return f"its {name} {why}"
+    whys = [] if any(True for _ in module.parameters()) else list(map(_why_not, model.parameters()))
+    return f"the model {whys[0]}" if whys and None not in whys else None
+
+
+def _why_not(parameter: Tensor) -> str | None:
+    return None if _has_no_values(parameter) else obstacle(parameter)
+
+
+def _has_no_values(parameter: Tensor) -> bool:
+    """Whether it gets them later, on a device that is not known yet."""
+    return parameter.device.type == "meta" or type(parameter).__name__ == "FakeTensor"
+
+
 def _rms_norm(module: nn.Module) -> NormFields | str:
     """The RMSNorm that the module is, by what it gives for rows of three sizes; or why it is none."""
     eps = getattr(module, "eps", getattr(module, "variance_epsilon", None))
@@ -93,10 +122,11 @@ def _rms_norm(module: nn.Module) -> NormFields | str:
         return "has a bias, so it is no RMSNorm"
     if not (isinstance(eps, float) and eps > 0):
         return "has no positive `eps` or `variance_epsilon`"
-    if weight.device.type != "cpu":
-        return f"is on {weight.device}, not on the CPU"
-    sizes = torch.tensor([[1.0], [math.sqrt(eps)], [100.0]])
-    x = sizes * torch.randn(3, len(weight), generator=torch.Generator().manual_seed(0))
+    why = obstacle(weight)
+    if why is not None:
+        return f"cannot be tried: its weight {why}"
+    sizes = torch.tensor([[1.0], [math.sqrt(eps)], [100.0]], device="cpu")
+    x = sizes * torch.randn(3, len(weight), generator=torch.Generator().manual_seed(0), device="cpu")
     x = x.to(weight.dtype)
     try:
         with torch.no_grad():

@@ -22,7 +22,7 @@ def norm_in_pytorch(x: Tensor, gamma: Tensor | None, beta: Tensor | None, fields
     """y = scale·(γ ⊙ (x − mean)/deviation + β) over the last axes, of this shape, as Norm describes."""
     kind, eps, eps_at, variance, gamma_form, scale = fields
     one_type = all(p is None or p.dtype == x.dtype for p in (gamma, beta))
-    if one_type and fields == Norm("layer", eps).fields:
+    if (one_type or _is_autocast(x)) and tuple(fields) == Norm("layer", eps).fields:
         return F.layer_norm(x, shape, gamma, beta, eps)
     axes = tuple(range(-len(shape), 0))
     wide = x.to(value_type(x))
@@ -37,6 +37,14 @@ def norm_in_pytorch(x: Tensor, gamma: Tensor | None, beta: Tensor | None, fields
     if beta is not None:
         y = y + beta
     return (y * scale).to(x.dtype)
+
+
+def _is_autocast(x: Tensor) -> bool:
+    """Whether PyTorch chooses the type in which its norms compute on x's device."""
+    try:
+        return torch.is_autocast_enabled(x.device.type)
+    except TypeError:  # before PyTorch 2.4, where it takes no device and means CUDA
+        return torch.is_autocast_enabled()
 
 
 def squash_in_pytorch(x: Tensor, alpha: Tensor, shift: Tensor | None, gamma: Tensor | None,

@@ -1,8 +1,9 @@
-"""norm and add_norm: they check tensors and choose who computes."""
+"""norm and add_norm: they check tensors and choose what computes: a kernel, or PyTorch's own functions."""
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+import numbers
+from typing import Any, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
@@ -12,67 +13,140 @@ from ..norm import Norm, NormFields
 from . import operators
 from .autograd import DifferentiableAddNorm, DifferentiableSquash
 from .formula import norm_in_pytorch, squash_in_pytorch, value_type
+from .tensors import are_readable, is_compiled, is_recorded
+
+Shape = Tuple[int, ...]
+OpenFields = Tuple[str, Optional[float], str, str, str, float]  # NormFields with an ε that may be None
 
 
 def norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None,
-         options: Norm = Norm(), shape: Sequence[int] | None = None) -> Tensor:
+         options: Norm = Norm(), shape: int | Sequence[int] | None = None) -> Tensor:
     """y = options' norm of x with γ = weight and β = bias, or 1 and 0.
 
-    x: (…, *shape); shape: the last axes, which are normalized together, None: the last one;
-    weight, bias: shape. addnorm.Error if they do not go together or a tensor is not on the CPU,
-    TypeError for other types.
+    x: (…, *shape), of a floating-point type; shape: the last axes, which are normalized together, None: the
+    last one; weight, bias: shape. The result has x's type. The kernels compute where they can; for tensors
+    that they cannot read (on other devices, of other types, subclasses, under vmap) PyTorch's own functions do.
+
+    Raises addnorm.Error for shapes that do not go together, and TypeError for what is no tensor or no Norm.
     """
-    return apply(x, None, weight, bias, options.fields, shape)
+    return apply(x, None, weight, bias, _fields(options), _shape(shape))
 
 
 def add_norm(x: Tensor, branch: Tensor, weight: Tensor | None = None, bias: Tensor | None = None,
-             options: Norm = Norm(), shape: Sequence[int] | None = None) -> tuple[Tensor, Tensor]:
+             options: Norm = Norm(), shape: int | Sequence[int] | None = None) -> tuple[Tensor, Tensor]:
     """s = x + branch and y = norm(s), in one pass over memory forward and one back; returns (y, s).
 
     x and branch have one shape; where their types differ both get the wider one, as in x + branch.
     Everything else as in norm().
     """
-    return apply(x, branch, weight, bias, options.fields, shape)
+    _check_is_tensor("branch", branch)
+    return apply(x, branch, weight, bias, _fields(options), _shape(shape))
 
 
-def common_type(x: Tensor, branch: Tensor) -> torch.dtype:
-    """That of x + branch. PyTorch is asked only where they differ: an exported graph would ask too."""
+def checked_shape(name: str, value: Any) -> Shape:
+    """A width or the lengths of several axes, as nn.LayerNorm takes them."""
+    values = value if isinstance(value, (tuple, list)) else (value,)
+    if not all(isinstance(n, numbers.Integral) and not isinstance(n, bool) for n in values):
+        raise TypeError(f"{name} is {value!r}, must be an integer or a sequence of integers")
+    if not values or min(values) < 1:
+        raise _core.Error(f"{name} is {value!r}, must be one positive integer or more")
+    return tuple(map(int, values))
+
+
+def _shape(shape: int | Sequence[int] | None) -> Shape | None:
+    return None if shape is None else checked_shape("shape", shape)
+
+
+def _fields(options: Norm) -> NormFields:
+    if not isinstance(options, Norm):
+        raise TypeError(f"options is {options!r}, must be an addnorm.Norm")
+    return options.fields
+
+
+def _check_is_tensor(name: str, value: Any) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} is of type {type(value).__name__}, must be a torch.Tensor")
+
+
+def _check_types(x: Tensor, **others: Tensor | None) -> None:
+    for name, tensor in {"x": x, **{n: t for n, t in others.items() if t is not None}}.items():
+        _check_is_tensor(name, tensor)
+        if not tensor.is_floating_point():
+            raise TypeError(f"{name} has the type {tensor.dtype}, must have a floating-point type")
+
+
+def _has_sizes(x: Tensor) -> bool:
+    """Whether its sizes are numbers; not while a model is traced, and not of nested tensors."""
+    return not (torch.jit.is_tracing() or torch.onnx.is_in_onnx_export() or x.is_nested)
+
+
+def _check_shapes(x: Tensor, weight: Tensor | None, bias: Tensor | None, shape: Shape) -> None:
+    if not shape or tuple(x.shape[-len(shape):]) != shape:
+        raise _core.Error(f"x has the shape {tuple(x.shape)}, must end with {shape or 'an axis of features'}")
+    for name, tensor in (("weight", weight), ("bias", bias)):
+        if tensor is not None and tuple(tensor.shape) != shape:
+            raise _core.Error(f"{name} has the shape {tuple(tensor.shape)}, must have {shape}")
+
+
+def _check_branch(x: Tensor, branch: Tensor) -> None:
+    if _has_sizes(x) and branch.shape != x.shape:
+        raise _core.Error(f"branch has the shape {tuple(branch.shape)}, must have {tuple(x.shape)}, x's")
+
+
+def add(x: Tensor, branch: Tensor) -> Tensor:
+    """s = x + branch, without broadcasting."""
+    _check_types(x, branch=branch)
+    _check_branch(x, branch)
+    return x + branch
+
+
+def _common_type(x: Tensor, branch: Tensor) -> torch.dtype:
+    """The type of x + branch. PyTorch is asked only where they differ: an exported graph would ask too."""
     return x.dtype if x.dtype == branch.dtype else torch.promote_types(x.dtype, branch.dtype)
 
 
 def apply(x: Tensor, branch: Tensor | None, weight: Tensor | None, bias: Tensor | None,
-          fields: NormFields, shape: Sequence[int] | None) -> Any:
-    """y, and s if there is a branch. Conversions stand before what computes, so that gradients find
-    their way back by autograd."""
+          fields: OpenFields, shape: Shape | None) -> Any:
+    """y, and s if there is a branch. An ε of None is the machine epsilon of their type.
+
+    Conversions stand before what computes, so that gradients find their way back by autograd.
+    """
+    _check_types(x, branch=branch, weight=weight, bias=bias)
+    takes = operators.take if is_compiled() else are_readable
+    can_compute = _has_sizes(x) and takes(x, branch, weight, bias)
+    if branch is not None and (not can_compute or is_recorded()):
+        s = add(x, branch)
+        return apply(s, None, weight, bias, fields, shape), s
+
     shape = tuple(x.shape[-1:] if shape is None else shape)
-    if torch.jit.is_tracing() or torch.onnx.is_in_onnx_export():
-        s = x if branch is None else x + branch
-        y = norm_in_pytorch(s, weight, bias, fields, shape)
-        return y if branch is None else (y, s)
-    if tuple(x.shape[-len(shape):]) != shape or 0 in shape or not shape:
-        raise _core.Error(f"x has the shape {tuple(x.shape)}, must end with {shape} and no 0")
+    if _has_sizes(x):
+        _check_shapes(x, weight, bias, shape)
+    wide = x.dtype if branch is None else _common_type(x, branch)
+    norm = _closed(fields, wide)
+    if not can_compute or 0 in shape:
+        return norm_in_pytorch(x, weight, bias, norm, shape)
+
     if branch is not None:
-        if branch.shape != x.shape:
-            raise _core.Error(f"branch has the shape {tuple(branch.shape)}, must have {tuple(x.shape)}")
-        wide = common_type(x, branch)
+        _check_branch(x, branch)
         x, branch = x.to(wide), branch.to(wide)
-    if len(shape) > 1:  # the kernels know one axis of features
-        flat = (None if t is None else t.flatten(-len(shape)) for t in (x, branch, weight, bias))
-        result = apply(*flat, fields, None)
-        return result.view(x.shape) if branch is None else tuple(t.view(x.shape) for t in result)
     gamma, beta = (None if p is None else p.to(value_type(x)) for p in (weight, bias))
-    x = x.contiguous()
-    branch = None if branch is None else branch.contiguous()
-    if operators.are_wanted():
-        return operators.apply(x, branch, gamma, beta, fields)
-    return DifferentiableAddNorm.apply(x, branch, gamma, beta, fields)
+    compute = operators.apply if is_compiled() else DifferentiableAddNorm.apply
+    return compute(x, branch, gamma, beta, norm, len(shape))
+
+
+def _closed(fields: OpenFields, dtype: torch.dtype) -> NormFields:
+    kind, eps, *rest = fields
+    return kind, torch.finfo(dtype).eps if eps is None else eps, *rest
 
 
 def squash(x: Tensor, alpha: Tensor, shift: Tensor | None, weight: Tensor | None, bias: Tensor | None,
            kind: str) -> Tensor:
-    """y = weight ⊙ tanh(α·x) + bias for "dyt", and weight ⊙ erf(α·x + shift) + bias for "derf". A
+    """y = weight ⊙ tanh(alpha·x) + bias for "dyt", and weight ⊙ erf(alpha·x + shift) + bias for "derf". A
     compiler or an exporter sees PyTorch's own functions."""
+    _check_types(x, alpha=alpha, shift=shift, weight=weight, bias=bias)
     factors = [None if p is None else p.to(value_type(x)) for p in (alpha, shift, weight, bias)]
-    if torch.jit.is_tracing() or torch.onnx.is_in_onnx_export() or operators.are_wanted():
+    is_traced = torch.jit.is_tracing() or torch.onnx.is_in_onnx_export() or is_compiled()
+    if is_traced or not are_readable(x, *factors):
         return squash_in_pytorch(x, *factors, kind)
-    return DifferentiableSquash.apply(x.contiguous(), *factors, kind)
+    _check_shapes(x, weight, bias, tuple(x.shape[-1:]))
+    return DifferentiableSquash.apply(x, *factors, kind)

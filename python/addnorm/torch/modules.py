@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Optional, Sequence, Tuple
+import numbers
+from typing import Any, Literal, Optional, Sequence, Tuple, Union
 
 import torch
 from torch import Tensor, nn
 
 from .. import _core
-from ..norm import NormFields
-from .functions import apply, common_type, squash
+from ..norm import Norm
+from .functions import OpenFields, Shape, add, apply, checked_shape, squash
+from .tensors import is_recorded
 
-Arguments = Tuple[Optional[Tensor], Optional[Tensor], NormFields, Sequence[int]]
+Arguments = Tuple[Optional[Tensor], Optional[Tensor], OpenFields, Shape]
 
 
 class _Converted(nn.Module):
-    """What the modules have in common."""
+    """The base of these modules."""
 
     def __prepare_scriptable__(self) -> nn.Module:
         raise _core.Error(f"torch.jit.script cannot compile addnorm.torch.{type(self).__name__}: "
@@ -25,11 +27,14 @@ class _Converted(nn.Module):
 class LayerNorm(_Converted, nn.LayerNorm):
     """torch.nn.LayerNorm, with its arguments, parameters and state."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        return apply(x, None, *self.arguments(x.dtype))
+    def __init__(self, normalized_shape: int | Sequence[int], eps: float = 1e-5, *args: Any, **kwargs: Any) -> None:
+        super().__init__(checked_shape("normalized_shape", normalized_shape), Norm(eps=eps).eps, *args, **kwargs)
 
-    def arguments(self, dtype: torch.dtype) -> Arguments:
-        """γ, β, the norm and the shape, for a stream of this type."""
+    def forward(self, x: Tensor) -> Tensor:
+        return apply(x, None, *self.arguments())
+
+    def arguments(self) -> Arguments:
+        """γ, β, the norm and the shape."""
         fields = "layer", self.eps, "variance", "population", "plain", 1.0
         return self.weight, self.bias, fields, self.normalized_shape
 
@@ -37,29 +42,36 @@ class LayerNorm(_Converted, nn.LayerNorm):
 class RMSNorm(_Converted):
     """y = weight ⊙ x/√(mean(x²) + eps) over the last axis; with gamma_form "one_plus", 1 + weight.
 
-    weight has `features` values: 1 at first, or 0 for "one_plus". eps None: the machine epsilon of x's
-    type, as in torch.nn.RMSNorm.
+    features is the width, or the lengths of several axes, as torch.nn.RMSNorm takes them. weight has this
+    shape: 1 at first, or 0 for "one_plus". eps None: the machine epsilon of x's type, as in torch.nn.RMSNorm.
     """
 
-    normalized_shape: Sequence[int]
+    normalized_shape: Shape
     weight: Optional[Tensor]
+    gamma_form = "plain"
 
-    def __init__(self, features: int, eps: float | None = 1e-5,
-                 gamma_form: Literal["plain", "one_plus"] = "plain") -> None:
+    def __init__(self, features: int | Sequence[int], eps: float | None = 1e-5,
+                 gamma_form: Literal["plain", "one_plus"] = "plain", *, device: Any = None,
+                 dtype: torch.dtype | None = None) -> None:
         super().__init__()
-        self.normalized_shape = (features,)
-        self.eps = eps
+        self.normalized_shape = checked_shape("features", features)
+        norm = Norm("rms", 0.0 if eps is None else eps, gamma_form=gamma_form)
+        self.eps = None if eps is None else norm.eps
         self.gamma_form = gamma_form
-        first = torch.zeros if gamma_form == "one_plus" else torch.ones
-        self.weight = nn.Parameter(first(features))
+        self.weight = nn.Parameter(torch.empty(self.normalized_shape, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Initial weights, for which the norm is one without γ."""
+        if self.weight is not None:
+            nn.init.constant_(self.weight, float(self.gamma_form == "plain"))
 
     def forward(self, x: Tensor) -> Tensor:
-        return apply(x, None, *self.arguments(x.dtype))
+        return apply(x, None, *self.arguments())
 
-    def arguments(self, dtype: torch.dtype) -> Arguments:
-        """γ, β, the norm and the shape, for a stream of this type."""
-        eps = torch.finfo(dtype).eps if self.eps is None else self.eps
-        fields = "rms", eps, "variance", "population", self.gamma_form, 1.0
+    def arguments(self) -> Arguments:
+        """γ, β, the norm and the shape."""
+        fields = "rms", self.eps, "variance", "population", self.gamma_form, 1.0
         return self.weight, None, fields, self.normalized_shape
 
     def extra_repr(self) -> str:
@@ -73,12 +85,25 @@ class DyT(_Converted):
     weight and bias have `features` values, 1 and 0 at first, and alpha has one.
     """
 
-    def __init__(self, features: int, alpha: float = 0.5) -> None:
+    def __init__(self, features: int, alpha: float = 0.5, *, device: Any = None,
+                 dtype: torch.dtype | None = None) -> None:
         super().__init__()
-        self.features = features
-        self.alpha = nn.Parameter(torch.full((1,), alpha))
-        self.weight = nn.Parameter(torch.ones(features))
-        self.bias = nn.Parameter(torch.zeros(features))
+        shape = checked_shape("features", features)
+        if len(shape) != 1:
+            raise _core.Error(f"features is {features!r}, must be one positive integer")
+        self.features = shape[0]
+        if not isinstance(alpha, numbers.Real) or isinstance(alpha, bool):
+            raise TypeError(f"alpha is {alpha!r}, must be a number")
+        self.initial_alpha = float(alpha)
+        self.alpha, self.weight, self.bias = (
+            nn.Parameter(torch.empty(n, device=device, dtype=dtype)) for n in (1, self.features, self.features))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Initial values of all parameters."""
+        values = {"alpha": self.initial_alpha, "weight": 1.0, "bias": 0.0, "shift": 0.0}
+        for name, parameter in self.named_parameters(recurse=False):
+            nn.init.constant_(parameter, values[name])
 
     def forward(self, x: Tensor) -> Tensor:
         return squash(x, self.alpha, None, self.weight, self.bias, "dyt")
@@ -90,23 +115,45 @@ class DyT(_Converted):
 class Derf(DyT):
     """y = weight ⊙ erf(alpha·x + shift) + bias (arXiv 2512.10938); as DyT, and shift has one value, 0."""
 
-    def __init__(self, features: int, alpha: float = 0.5) -> None:
-        super().__init__(features, alpha)
-        self.shift = nn.Parameter(torch.zeros(1))
+    def __init__(self, features: int, alpha: float = 0.5, *, device: Any = None,
+                 dtype: torch.dtype | None = None) -> None:
+        super().__init__(features, alpha, device=device, dtype=dtype)
+        self.shift = nn.Parameter(torch.zeros_like(self.alpha))
 
     def forward(self, x: Tensor) -> Tensor:
         return squash(x, self.alpha, self.shift, self.weight, self.bias, "derf")
 
 
+def replacement(norm: nn.Module) -> type | None:
+    """The class of this package that takes the place of a norm's own, if that is torch.nn's."""
+    kinds = {nn.LayerNorm: LayerNorm, getattr(nn, "RMSNorm", None): RMSNorm}  # torch.nn.RMSNorm: since PyTorch 2.4
+    return kinds.get(type(norm))
+
+
+def adopt(norm: nn.Module) -> None:
+    """Makes a norm of torch.nn one of this package, in place; other modules stay as they are."""
+    kind = replacement(norm)
+    if kind is not None:
+        norm.__class__ = kind
+
+
 class AddNorm(_Converted):
     """The residual sum and the norm after it: AddNorm(norm)(x, branch) is (norm(s), s), s = x + branch.
 
-    norm: a LayerNorm or RMSNorm of this module. A post-norm layer goes on with the first of the two, a
-    pre-norm one hands the first to its next sublayer and s to the sum after it.
+    norm: a LayerNorm or RMSNorm of this package or of torch.nn, which then becomes the one of this package; or
+    a width, for LayerNorm(width). Any other module runs after the sum, and is not one pass with it.
+
+    A post-norm layer goes on with the first of the two results, a pre-norm one hands the first to its next
+    sublayer and s to the sum after it.
     """
 
-    def __init__(self, norm: LayerNorm | RMSNorm) -> None:
+    def __init__(self, norm: Union[nn.Module, int, Sequence[int]]) -> None:
         super().__init__()
+        if isinstance(norm, (numbers.Integral, tuple, list)):
+            norm = LayerNorm(checked_shape("norm", norm))
+        if not isinstance(norm, nn.Module):
+            raise TypeError(f"norm is {norm!r}, must be a module that normalizes, such as LayerNorm(768), or a width")
+        adopt(norm)
         self.norm = norm
 
     def forward(self, x: Tensor, branch: Tensor) -> tuple[Tensor, Tensor]:
@@ -115,12 +162,13 @@ class AddNorm(_Converted):
 
 class TransformerEncoderLayer(_Converted, nn.TransformerEncoderLayer):
     """torch.nn.TransformerEncoderLayer, with its arguments, parameters and state; in training its sums
-    and norms are one. In evaluation it is PyTorch's layer. Hooks of norms that are so fused do not run.
+    and norms are one pass. In evaluation it is PyTorch's layer.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.norm1.__class__ = self.norm2.__class__ = LayerNorm
+        adopt(self.norm1)
+        adopt(self.norm2)
 
     def forward(self, src: Tensor, src_mask: Tensor | None = None,
                 src_key_padding_mask: Tensor | None = None, **kwargs: Any) -> Tensor:
@@ -135,5 +183,16 @@ class TransformerEncoderLayer(_Converted, nn.TransformerEncoderLayer):
         return _sum_and_norm(x, self._ff_block(x), self.norm2)[0]
 
 
-def _sum_and_norm(x: Tensor, branch: Tensor, norm: LayerNorm | RMSNorm) -> tuple[Tensor, Tensor]:
-    return apply(x, branch, *norm.arguments(common_type(x, branch)))
+def _sum_and_norm(x: Tensor, branch: Tensor, norm: nn.Module) -> tuple[Tensor, Tensor]:
+    """(norm(s), s) in one pass, unless the norm computes in its own way, or somebody watches it by hooks or each
+    operator by a mode."""
+    is_ours = type(norm).forward in (LayerNorm.forward, RMSNorm.forward)
+    if is_ours and not _has_hooks(norm) and not is_recorded():
+        return apply(x, branch, *norm.arguments())
+    s = add(x, branch)
+    return norm(s), s
+
+
+def _has_hooks(module: nn.Module) -> bool:
+    kinds = "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"
+    return any(getattr(module, kind, None) for kind in kinds)

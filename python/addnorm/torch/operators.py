@@ -1,4 +1,5 @@
-"""The same as operators, whose shapes torch.compile and torch.export know: since PyTorch 2.4."""
+"""The same as operators: for torch.compile and torch.export, which know their shapes since PyTorch 2.4, and
+for modes that hear of each operator."""
 
 from typing import Any, Optional
 
@@ -7,67 +8,75 @@ from torch import Tensor
 
 from ..norm import NormFields
 from . import autograd
-from .formula import value_type
+from .formula import norm_in_pytorch
+from .tensors import DTYPES, HAS_CUSTOM_OPERATORS
 
-
-def are_wanted() -> bool:
-    """Whether a compiler or an exporter looks on."""
-    return hasattr(torch.library, "custom_op") and torch.compiler.is_compiling()
+def take(*tensors: Optional[Tensor]) -> bool:
+    """Whether the operators have kernels for these tensors. A compiler traces this, so it reads nothing but
+    devices and types."""
+    return all(t is None or t.device.type == "cpu" and t.dtype in DTYPES for t in tensors)
 
 
 def apply(x: Tensor, branch: Optional[Tensor], gamma: Optional[Tensor], beta: Optional[Tensor],
-          fields: NormFields) -> Any:
+          fields: NormFields, axes: int) -> Any:
     """As DifferentiableAddNorm.apply."""
     if branch is None:
-        return torch.ops.addnorm.norm(x, gamma, beta, *fields)[0]
-    return torch.ops.addnorm.add_norm(x, branch, gamma, beta, *fields)[:2]
+        return torch.ops.addnorm.norm(x, gamma, beta, *fields, axes)[0]
+    return torch.ops.addnorm.add_norm(x, branch, gamma, beta, *fields, axes)[:2]
 
 
 # An operator's schema is made of these types, which must be no strings.
 def _norm(x: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor], kind: str, eps: float, eps_at: str,
-          variance: str, gamma_form: str, output_scale: float) -> tuple[Tensor, Tensor]:
+          variance: str, gamma_form: str, output_scale: float, axes: int = 1) -> tuple[Tensor, Tensor]:
     """y and the statistics."""
     fields = kind, eps, eps_at, variance, gamma_form, output_scale
-    y, _, statistics = autograd.forward(x, None, gamma, beta, fields)
+    y, _, statistics = autograd.forward(x, None, gamma, beta, fields, axes)
     return y, statistics
 
 
 def _add_norm(x: Tensor, branch: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor], kind: str,
               eps: float, eps_at: str, variance: str, gamma_form: str,
-              output_scale: float) -> tuple[Tensor, Tensor, Tensor]:
+              output_scale: float, axes: int = 1) -> tuple[Tensor, Tensor, Tensor]:
     """y, s and the statistics."""
     fields = kind, eps, eps_at, variance, gamma_form, output_scale
-    y, s, statistics = autograd.forward(x, branch, gamma, beta, fields)
+    y, s, statistics = autograd.forward(x, branch, gamma, beta, fields, axes)
     assert s is not None
     return y, s, statistics
 
 
+def _squash(x: Tensor, alpha: Tensor, shift: Optional[Tensor], gamma: Optional[Tensor],
+            beta: Optional[Tensor], kind: str) -> Tensor:
+    """y."""
+    return autograd.squash(x, alpha, shift, gamma, beta, kind)
+
+
 def _backward(dy: Tensor, ds: Optional[Tensor], s: Tensor, statistics: Tensor, gamma: Optional[Tensor],
               kind: str, eps: float, eps_at: str, variance: str, gamma_form: str,
-              output_scale: float) -> tuple[Tensor, Tensor, Tensor]:
+              output_scale: float, axes: int = 1) -> tuple[Tensor, Tensor, Tensor]:
     """dx, d_gamma and d_beta."""
     fields = kind, eps, eps_at, variance, gamma_form, output_scale
-    dx, d_gamma, d_beta = autograd.backward(dy, ds, s, statistics, gamma, True, True, fields)
+    dx, d_gamma, d_beta = autograd.backward(dy, ds, s, statistics, gamma, True, True, fields, axes)
     assert d_gamma is not None and d_beta is not None
     return dx, d_gamma, d_beta
 
 
-def _statistics_of(x: Tensor) -> Tensor:
-    return x.new_empty((*x.shape[:-1], 6), dtype=value_type(x))
+def _axes(norm: tuple[Any, ...]) -> int:
+    """The last argument of the operators, which PyTorch leaves out where it is the default."""
+    return int(norm[6]) if len(norm) > 6 else 1
 
 
-def _shapes_of_norm(x: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
-    return torch.empty_like(x), _statistics_of(x)
+def _shapes_of_norm(x: Tensor, gamma: Any, beta: Any, *norm: Any) -> tuple[Tensor, Tensor]:
+    return autograd.new_like(x), autograd.new_statistics(x, _axes(norm))
 
 
-def _shapes_of_add_norm(x: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
-    return torch.empty_like(x), torch.empty_like(x), _statistics_of(x)
+def _shapes_of_add_norm(x: Tensor, branch: Any, gamma: Any, beta: Any, *norm: Any) -> tuple[Tensor, Tensor, Tensor]:
+    return autograd.new_like(x), autograd.new_like(x), autograd.new_statistics(x, _axes(norm))
 
 
-def _shapes_of_backward(dy: Tensor, ds: Optional[Tensor], s: Tensor, statistics: Tensor,
-                        *_: Any) -> tuple[Tensor, Tensor, Tensor]:
-    features = s.shape[-1]
-    return torch.empty_like(s), statistics.new_empty(features), statistics.new_empty(features)
+def _shapes_of_backward(dy: Tensor, ds: Optional[Tensor], s: Tensor, statistics: Tensor, gamma: Any,
+                        *norm: Any) -> tuple[Tensor, Tensor, Tensor]:
+    features = s.shape[-_axes(norm):]
+    return autograd.new_like(s), statistics.new_empty(features), statistics.new_empty(features)
 
 
 def _remember_norm(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -108,15 +117,44 @@ def _differentiate_add_norm(ctx: Any, dy: Optional[Tensor], ds: Optional[Tensor]
 
 
 def _register() -> None:
-    norm, add_norm, backward = (
+    norm, add_norm, backward, squash = (
         torch.library.custom_op(f"addnorm::{name}", function, mutates_args=(), device_types="cpu")
-        for name, function in (("norm", _norm), ("add_norm", _add_norm), ("backward", _backward)))
+        for name, function in (("norm", _norm), ("add_norm", _add_norm), ("backward", _backward),
+                               ("squash", _squash)))
     norm.register_fake(_shapes_of_norm)
     add_norm.register_fake(_shapes_of_add_norm)
     backward.register_fake(_shapes_of_backward)
+    squash.register_fake(lambda x, *_: autograd.new_like(x))
     norm.register_autograd(_differentiate_norm, setup_context=_remember_norm)
     add_norm.register_autograd(_differentiate_add_norm, setup_context=_remember_add_norm)
 
 
-if hasattr(torch.library, "custom_op"):
+def _register_for_modes() -> torch.library.Library:
+    """Before PyTorch 2.4 modes alone see the operators. They live as long as the library that is returned."""
+    library = torch.library.Library("addnorm", "DEF")
+    library.define("norm(Tensor x, Tensor? gamma, Tensor? beta, str kind, float eps, str eps_at, str variance, "
+                   "str gamma_form, float output_scale, int axes=1) -> (Tensor, Tensor)")
+    library.define("squash(Tensor x, Tensor alpha, Tensor? shift, Tensor? gamma, Tensor? beta, str kind) -> Tensor")
+    library.impl("norm", _norm, "CPU")
+    library.impl("norm", _norm_with_gradients, "AutogradCPU")
+    library.impl("squash", _squash, "CPU")
+    return library
+
+
+def _norm_with_gradients(x: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor],
+                         *norm: Any) -> tuple[Tensor, Tensor]:
+    axes = _axes(norm)
+    if torch.is_grad_enabled():
+        return norm_in_pytorch(x, gamma, beta, norm[:6], x.shape[-axes:]), autograd.new_statistics(x, axes)
+    below = torch._C._AutoDispatchBelowAutograd()  # until it is deleted
+    try:
+        found: tuple[Tensor, Tensor] = torch.ops.addnorm.norm(x, gamma, beta, *norm)
+        return found
+    finally:
+        del below
+
+
+if HAS_CUSTOM_OPERATORS:
     _register()
+else:
+    _library = _register_for_modes()

@@ -6,12 +6,10 @@ const root = globalThis.document?.documentElement;
 
 export const language = root?.lang || 'en';
 
+/** The languages that a reader can choose, each by its own name. public/first.js has the same ones. */
 export const LANGUAGE_NAMES: Record<string, string> = {
   en: 'English',
   de: 'Deutsch',
   es: 'Español',
   zh: '中文',
 };
-
-/** Those that a reader can choose. */
-export const languages = root?.dataset.languages?.split(' ') ?? ['en'];

@@ -36,6 +36,19 @@ function logLabel(v: number): string {
   return v >= 1e-3 && v < 1e5 ? String(v) : powerNumber(v, 0);
 }
 
+/** The least span of a linear axis, as a share of the largest value on it: an axis of the size of smaller
+ * differences would show noise as large. report/chart.cc has the same. */
+const LEAST_SPAN = 0.05;
+
+/** The ends of a linear axis for these values. Its middle is theirs, unless it would begin below 0. */
+export function linearDomain(min: number, max: number): [number, number] {
+  const span = LEAST_SPAN * Math.max(Math.abs(min), Math.abs(max)) || 1;
+  if (max - min >= span) return [min, max];
+  const low = (min + max - span) / 2;
+  const from = min >= 0 && low < 0 ? 0 : low;
+  return [from, from + span];
+}
+
 /** A value so little beyond a round number does not need another one. */
 const NEAR = 1.004;
 

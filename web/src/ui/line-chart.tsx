@@ -4,7 +4,7 @@ import { scaleLinear, scaleLog } from 'd3-scale';
 import { line } from 'd3-shape';
 import { useMemo, useState } from 'preact/hooks';
 import { t } from '../language/text';
-import { linearTicks, logDomain, logTicks, type Scale, type Tick, XAxis, YAxis } from './axes';
+import { linearDomain, linearTicks, logDomain, logTicks, type Scale, type Tick, XAxis, YAxis } from './axes';
 import { Button } from './controls';
 import { CurveNames, namesBeside, namesHeight } from './curve-names';
 import { Figure } from './figure';
@@ -131,7 +131,8 @@ function yScaleOf({ x, curves, logarithmic, atLeast }: Drawn, [from, to]: Interv
   const [low, high] = atLeast ?? [Infinity, -Infinity];
   [min, max] = [Math.min(min, low), Math.max(max, high)];
   if (!(min <= max)) return scaleLinear();
-  const room = 0.04 * (max - min || Math.abs(max) || 1);
+  [min, max] = linearDomain(min, max);
+  const room = 0.04 * (max - min);
   return scaleLinear().domain([min - (min < low ? room : 0), max + (max > high ? room : 0)]);
 }
 

@@ -1,7 +1,7 @@
 // The toolbar above a page: buttons for its state and its tables, the language and the theme.
 
 import type { ComponentChildren } from 'preact';
-import { language, LANGUAGE_NAMES, languages } from '../language/language';
+import { language, LANGUAGE_NAMES } from '../language/language';
 import { t } from '../language/text';
 import { currentChapter, linkTo, sharedLinkTo } from '../state/link';
 import { Button, CopyButton, LinkComplaints } from './controls';
@@ -32,7 +32,7 @@ export function Toolbar({ reset, children, end }: ToolbarProps) {
       </Button>
       {end}
       <div class="settings">
-        {languages.length > 1 && <LanguageMenu />}
+        <LanguageMenu />
         <label>
           {t`Theme`}{' '}
           <select
@@ -59,18 +59,19 @@ function shared(): string {
 
 /** Each language by its own name. The page is loaded again in the one that is chosen. */
 function LanguageMenu() {
-  const choose = (name: string) => {
+  const choose = (menu: HTMLSelectElement) => {
     const url = new URL(linkTo(currentChapter()), location.href);
-    url.searchParams.set('lang', name);
+    url.searchParams.set('lang', menu.value);
+    menu.value = language; // this page keeps its language, also when the reader comes back to it
     location.href = url.href;
   };
   return (
     <label>
       {t`Language`}{' '}
-      <select value={language} onChange={(event) => choose(event.currentTarget.value)}>
-        {languages.map((name) => (
-          <option key={name} value={name} lang={name}>
-            {LANGUAGE_NAMES[name]}
+      <select value={language} onChange={(event) => choose(event.currentTarget)}>
+        {Object.entries(LANGUAGE_NAMES).map(([tag, name]) => (
+          <option key={tag} value={tag} lang={tag}>
+            {name}
           </option>
         ))}
       </select>

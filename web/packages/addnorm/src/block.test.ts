@@ -143,6 +143,14 @@ function dot(a: ArrayLike<number>, b: ArrayLike<number>): number {
   return Array.from(a).reduce((sum, v, i) => sum + v * b[i], 0);
 }
 
+test('a block evaluates: every sequence keeps every branch', () => {
+  const x = Float32Array.from(draw(100 * 8, 1));
+  const [all, kept] = ['pre', 'stochastic-depth'].map((placement) =>
+    addnorm.block({ ...SIZES, placement, layer: 5, seed: 7 }).forward(x, { length: 1 }),
+  );
+  expect(kept).toEqual(all);
+});
+
 test('a sequence does not see another, nor a later token where it is causal', () => {
   const block = addnorm.block({ dModel: 8, heads: 2, dFf: 12 });
   const x = Float32Array.from(draw(48, 1));

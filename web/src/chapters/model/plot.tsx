@@ -2,6 +2,7 @@
 
 import { scaleLinear } from 'd3-scale';
 import { t } from '../../language/text';
+import { linearDomain } from '../../ui/axes';
 import { type Box, Label } from '../../ui/marks';
 import { textWidth } from '../../ui/text-width';
 
@@ -45,7 +46,7 @@ interface PlotSize {
 export function columns(count: number, domain: [number, number], { width, height }: PlotSize) {
   const top = EDGE + 2 * LINE;
   const box: Box = { x: 44, y: top, width: width - 44 - EDGE, height: height - top - 36 };
-  const y = scaleLinear(domain, [box.y + box.height, box.y]).nice();
+  const y = scaleLinear(linearDomain(...domain), [box.y + box.height, box.y]).nice();
   const step = box.width / count;
   return { box, y, step, centre: (i: number) => box.x + (i + 0.5) * step };
 }

@@ -1,0 +1,51 @@
+"""Which tensors the kernels can read. For all others PyTorch's own functions compute."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import torch
+from torch import Tensor, nn
+from torch.autograd import forward_ad
+
+HAS_CUSTOM_OPERATORS = hasattr(torch.library, "custom_op")  # since PyTorch 2.4
+DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+_PLAIN_KEYS = {"CPU", "ADInplaceOrView", "AutogradCPU", "AutocastCPU"}
+_are_transforms_active = getattr(torch._C, "_are_functorch_transforms_active", lambda: False)
+
+
+def obstacle(tensor: Tensor) -> str | None:
+    """Why the kernels cannot read a tensor, as the end of a sentence about it; None if they can."""
+    if tensor.device.type != "cpu":
+        return f"is on {tensor.device}, not on the CPU"
+    if type(tensor) not in (Tensor, nn.Parameter):
+        return f"is a {type(tensor).__name__}, no plain tensor"
+    if tensor.dtype not in DTYPES:
+        return f"has the type {str(tensor.dtype).replace('torch.', '')}"
+    other_keys = _other_keys(repr(torch._C._dispatch_keys(tensor)))
+    return f"is no plain tensor but has {other_keys}" if other_keys else None
+
+
+@functools.lru_cache(maxsize=None)
+def _other_keys(keys: str) -> str:
+    """PyTorch's dispatch keys of sparse, nested, batched, negated and other tensors, whose values are not
+    simply what stands in their memory."""
+    return ", ".join(key for key in re.findall(r"\w+", keys)[1:] if key not in _PLAIN_KEYS)
+
+
+def are_readable(*tensors: Tensor | None) -> bool:
+    """Whether the kernels can compute with these tensors, here and now: outside of vmap, of jvp and their
+    like, which follow PyTorch's own operators."""
+    return not _are_transforms_active() and forward_ad._current_level < 0 and \
+        all(tensor is None or obstacle(tensor) is None for tensor in tensors)
+
+
+def is_compiled() -> bool:
+    """Whether the model is being compiled or exported."""
+    return HAS_CUSTOM_OPERATORS and torch.compiler.is_compiling()
+
+
+def is_recorded() -> bool:
+    """Whether a mode hears of each operator, as the doctor's probe, FlopCounterMode and make_fx do."""
+    return not is_compiled() and torch._C._len_torch_dispatch_stack() > 0

@@ -1,0 +1,74 @@
+#include "addnorm/nn/update.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "addnorm/torch_generator.h"
+#include "support/compare.h"
+#include "support/gradient_check.h"
+
+namespace addnorm::update_test {
+namespace {
+
+constexpr std::size_t kFeatures = 5;
+
+/// Rows whose squares are 0, far below ε = 1e-6, near it, and far above it.
+constexpr double kSizes[] = {0, 1e-5, 1e-3, 1};
+constexpr std::size_t kRows = std::size(kSizes);
+
+struct Case {
+  Matrix<double> f{kRows, kFeatures}, z{kRows, kFeatures}, weights{kRows, kFeatures};
+  UpdateStep<double> update{find_placement("orthogonal"), {}, kFeatures};
+  Pass<double> pass{.length = kRows};
+
+  Case() {
+    TorchGenerator generator(3);
+    for (Matrix<double>* matrix : {&f, &z, &weights}) generator.fill_normal(matrix->flat());
+    for (std::size_t r = 0; r < kRows; ++r) {
+      for (double& value : z.view().row(r)) value *= kSizes[r];
+    }
+  }
+};
+
+/// u = f − ⟨f, z⟩/(⟨z, z⟩ + 1e-6)·z, as the code of Oh et al. has it.
+TEST(Update, OrthogonalAddsEpsilonToTheSquareOfTheStream) {
+  Case c;
+  std::vector<double> expected;
+  for (std::size_t r = 0; r < kRows; ++r) {
+    double inner = 0, square = 0;
+    for (std::size_t k = 0; k < kFeatures; ++k) {
+      inner += c.f(r, k) * c.z(r, k);
+      square += c.z(r, k) * c.z(r, k);
+    }
+    for (std::size_t k = 0; k < kFeatures; ++k) {
+      expected.push_back(c.f(r, k) - inner / (square + 1e-6) * c.z(r, k));
+    }
+  }
+  const MatrixView<const double> u = c.update.forward(c.f, c.z, c.pass);
+  EXPECT_LE(testing::max_error(std::span(u.data, u.size()), expected), 1e-15);
+}
+
+TEST(Update, OrthogonalHasTheGradientsOfItsFormulaForRowsOfAnySize) {
+  for (std::size_t r = 0; r < kRows; ++r) {
+    Case c;
+    const auto loss = [&] {
+      const MatrixView<const double> u = c.update.forward(c.f, c.z, c.pass);
+      double sum = 0;
+      for (std::size_t k = 0; k < kFeatures; ++k) sum += c.weights(r, k) * u(r, k);
+      return sum;
+    };
+    loss();
+    Matrix<double> d(kRows, kFeatures), dz(kRows, kFeatures);
+    std::copy_n(c.weights.data(), c.weights.flat().size(), d.data());
+    c.update.backward(c.f, c.z, d, dz, c.pass);
+    const double step = kSizes[r] == 1 ? 1e-4 : 1e-6;  // small beside √ε
+    EXPECT_LE(testing::gradient_error(c.f.view().row(r), d.view().row(r), loss, 64, step), 1e-7)
+        << r;
+    EXPECT_LE(testing::gradient_error(c.z.view().row(r), dz.view().row(r), loss, 64, step), 1e-7)
+        << r;
+  }
+}
+
+}  // namespace
+}  // namespace addnorm::update_test

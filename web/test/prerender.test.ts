@@ -1,0 +1,72 @@
+// The build renders the first screen in English, in the theme of the system and with initial values. After
+// the page's script has run, the page must equal one that was not prerendered.
+
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { openPage, type PageOptions } from './page';
+
+/** Returns a line for each element outside the chapters' views: attributes, state of a control, text. */
+function tree(page: Page): Promise<string[]> {
+  return page.evaluate(() => {
+    const STATE = ['value', 'checked', 'selected'] as const; // as attributes these are initial values
+    const linesOf = (element: Element): string[] => {
+      const attributes = [...element.attributes]
+        .filter(({ name }) => !STATE.some((state) => state === name))
+        .map(({ name, value }) =>
+          name === 'style' ? (element as HTMLElement).style.cssText : `${name}="${value}"`,
+        );
+      const state = element.matches('input, select, option')
+        ? STATE.map((name) => String((element as HTMLInputElement & HTMLOptionElement)[name]))
+        : [];
+      const text = [...element.childNodes].map((node) =>
+        node.nodeType === Node.TEXT_NODE ? node.textContent! : node.nodeType,
+      );
+      const isView = (child: Element) =>
+        element.matches('.chapter') && !child.matches('.chapter-head');
+      const children = [...element.children].filter((child) => !isView(child));
+      const line = [element.localName, ...attributes.sort(), ...state].join(' ');
+      const words = text.join('').replace(/\d+ ms/, '… ms');
+      return [`${line}: ${words}`, ...children.flatMap(linesOf)];
+    };
+    return linesOf(document.getElementById('app')!);
+  });
+}
+
+/** Opens the page with its first screen, or without. */
+function open(address: string, options: PageOptions, isPrerendered: boolean): Promise<Page> {
+  const without = (html: string) => html.replace(/(<div id="app").*?(<noscript>)/s, '$1></div>$2');
+  const changed = { '**/': without, '**/\\?*': without };
+  return openPage(address, isPrerendered ? options : { ...options, changed });
+}
+
+const inFrame: PageOptions = { heading: 'Quiz', level: 2 };
+
+test.each<[string, string, PageOptions]>([
+  ['as it is', '', {}],
+  [
+    'with the theme that the reader has chosen',
+    '',
+    { before: () => (localStorage.theme = 'dark') },
+  ],
+  ['with the theme of the system', '', { theme: 'dark' }],
+  ['with the theme of the address', '?theme=light', { theme: 'dark' }],
+  ['with the state of the address', '#?hero.add=0&an.gamma=2', {}],
+  ['with a mangled address', '?lang=xx&theme=xx#nochapter?hero.add=x', {}],
+  ['in German', '?lang=de', {}],
+  ['in Chinese, dark', '?lang=zh&theme=dark#?hero.norm=0', {}],
+  ['with motion', '', { reducedMotion: false }],
+  ['for a reader who does not save data', '', { everything: true }],
+  ['on a phone', '', { width: 390, touch: true }],
+  ['in a frame', '?embed=quiz', inFrame],
+  ['in a frame, hidden in parts', '?embed=quiz&hide=source&theme=dark', inFrame],
+  ['as a presentation', '?present#quiz', { level: 0 }],
+])('the page is the same without its prerendered first screen, %s', async (_, address, options) => {
+  const pages = [await open(address, options, false), await open(address, options, true)];
+  for (const page of pages) {
+    await page.waitForFunction(() => !document.querySelector('.hero-outcome:not(:has(strong))'));
+    await page.waitForLoadState('networkidle');
+  }
+  const expected = await tree(pages[0]);
+  expect(expected.length).toBeGreaterThan(5);
+  await expect.poll(() => tree(pages[1])).toEqual(expected);
+});
