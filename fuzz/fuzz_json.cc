@@ -3,7 +3,7 @@
 #include "fuzz.h"
 #include "io/json.h"
 
-/// Whatever is read is written as JSON that is read as the same again.
+/// A value that was read, written and read again is the same.
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return fuzz(data, size, [](const std::string& text) {
     const addnorm::io::Json read = addnorm::io::parse_json(text, "file");

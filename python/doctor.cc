@@ -50,7 +50,7 @@ std::string text_of(const report::Diagnosis& diagnosis, int width, bool in_color
   return report::adapt(text, {.color = color, .width = width});
 }
 
-/// Of each group of findings, as the text has them: the index of the worst, and all places.
+/// Returns the index of the worst finding and all places, for each group of findings in the text.
 std::vector<std::pair<std::size_t, std::string>> groups_of(const report::Diagnosis& diagnosis) {
   std::vector<std::pair<std::size_t, std::string>> groups;
   for (const report::Group& group : report::grouped(diagnosis.findings)) {

@@ -54,7 +54,8 @@ class ThreadCount {
 /// Calls body(begin, end) for ranges that cover 0 … count, on `threads` threads. `chunk` is the
 /// size of the ranges that a thread takes at a time.
 template <typename Body>
-void run_ranges(std::size_t count, std::size_t chunk, std::size_t threads, const Body& body) {
+void run_ranges(std::size_t count, [[maybe_unused]] std::size_t chunk,
+                [[maybe_unused]] std::size_t threads, const Body& body) {
 #ifdef _OPENMP
   run_on_pool({.body = [](const void* context, std::size_t begin,
                           std::size_t end) { (*static_cast<const Body*>(context))(begin, end); },
@@ -63,7 +64,7 @@ void run_ranges(std::size_t count, std::size_t chunk, std::size_t threads, const
                .chunk = chunk},
               threads);
 #else
-  static_cast<void>(chunk), static_cast<void>(threads), body(std::size_t{0}, count);
+  body(std::size_t{0}, count);
 #endif
 }
 

@@ -34,7 +34,7 @@ struct Axis {
   AxisScale scale = AxisScale::kLinear;
   std::optional<double> low = {};   ///< where the axis begins; unset: where the data do
   std::optional<double> high = {};  ///< where it ends; what lies beyond is cut off
-  /// Of a linear y axis: the least and the largest value that there can be, −1 and 1 for cosines.
+  /// The least and the largest possible value on a linear y axis: −1 and 1 for cosines.
   std::optional<std::array<double, 2>> bounds = {};
   /// Of the places 0, 1, … instead of numbers: of x, and of a heat map's rows.
   std::vector<std::string> names = {};

@@ -39,8 +39,8 @@ Range widened(const Axis& axis, const Range& range, double span) {
   return {low, low + span};
 }
 
-/// What the axis shows of data in `range`: the ends that it sets; else the data, along y with a
-/// margin.
+/// Returns the interval that the axis shows of data in `range`: the ends that it sets; else the
+/// data, along y with a margin.
 Range shown(const Axis& axis, Range range, bool is_y) {
   const bool log = axis.scale == AxisScale::kLog;
   if (range.empty()) range = {1, 1};

@@ -20,8 +20,8 @@ using lab::Series;
 /// Throws an Error that names the axis or series that makes no chart.
 void check(const Chart& chart);
 
-/// What the axes show: the ends that they set; else the data, on y with a margin. An axis of y has a
-/// least span, so that the noise of nearly equal values stays small.
+/// Return the interval that an axis shows: the ends that it sets; else the data, on y with a
+/// margin. An axis of y has a least span, so that the noise of nearly equal values stays small.
 Range x_range(const Chart& chart);
 Range y_range(const Chart& chart);
 

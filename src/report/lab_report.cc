@@ -213,7 +213,7 @@ std::string lab_text(const LabRun& run, int width) {
 
 namespace {
 
-/// Of runs or entries; the figures go by the label.
+/// Returns a table of runs or entries, whose figures are named by the label.
 template <typename Run>
 Table summary(std::span<const Run> runs, std::string_view lab::Figure::*label) {
   Table table(

@@ -234,6 +234,7 @@ def main():
     parser.add_argument("--renew", action="store_true", help="write what is shown anew")
     parser.add_argument("pages", nargs="+", type=Path)
     options = parser.parse_args()
+    os.environ["ADDNORM_BUILD"] = os.path.abspath(os.environ["ADDNORM_BUILD"])  # commands run in another folder
     sys.path.insert(0, os.environ["ADDNORM_BUILD"] + "/python")
     failed = False
     for page in options.pages:

@@ -19,7 +19,7 @@ MISSING = {2: "residual-missing"}
 
 
 def train(model, steps, calls=None, batches=1, optimizers=None, skipped=()):
-    """Losses of some steps, each of so many micro-batches; `calls` is the model as the loop calls it. In a
+    """Returns the losses of `steps` steps of `batches` micro-batches; `calls` is the model as the loop calls it. In a
     skipped step the optimizers do not step, as under a GradScaler that has met an infinity."""
     torch.manual_seed(3)
     optimizers = optimizers or [torch.optim.AdamW(model.parameters(), 1e-3)]

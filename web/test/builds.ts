@@ -134,11 +134,14 @@ export function testsOfLooks(open: Open): void {
     test('a presentation looks as it is served', LONG, async () => {
       const presented = { ...options, level: 0 };
       const pages = [
-        await openPage('?present#backward', presented),
-        await open('?present#backward', presented),
+        await openPage('?present#quiz', presented),
+        await open('?present#quiz', presented),
       ];
-      for (const page of pages) await page.locator('.presenter').waitFor();
-      await expectSameLooks(pages, '#app');
+      for (const page of pages) {
+        await page.locator('.presenter').waitFor();
+        await page.locator('#quiz .katex').first().waitFor({ state: 'attached' });
+      }
+      await expectSameLooks(pages, '.presenter, #quiz');
     });
   });
 }

@@ -7,6 +7,7 @@ import type { Page } from 'playwright-core';
 import { beforeEach, expect, test } from 'vitest';
 import { MadeRun } from './made-run';
 import { LONG, findings, openPage, type PageOptions, read } from './page';
+import { translation } from './offered';
 import { type Server, startServer } from './serve';
 import { inWideLetters, plainTexts, wide } from './wide-letters';
 
@@ -166,6 +167,16 @@ test('keeps in the address what was chosen', async () => {
   expect(await page.getByRole('checkbox', { name: 'sweep/other' }).isChecked()).toBe(false);
   expect(await page.getByRole('radio', { name: 'logarithmic' }).isChecked()).toBe(true);
   expect(await page.locator('tr[data-curve="sweep/other"]').count()).toBe(0);
+});
+
+test('the menus set language and theme', async () => {
+  const page = await openRuns();
+  await page.getByLabel('Theme').selectOption('dark');
+  await page.getByLabel('Language').selectOption('Deutsch');
+  const german = (text: string) => translation('de', text);
+  await page.getByRole('heading', { name: german('Training runs') }).waitFor();
+  expect(await page.getByLabel(german('Theme')).inputValue()).toBe('dark');
+  expect(await page.getByLabel(german('Language')).inputValue()).toBe('de');
 });
 
 test('stays quick with long runs', async () => {

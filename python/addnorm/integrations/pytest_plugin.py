@@ -65,8 +65,8 @@ def _checks(item: pytest.Item) -> list[dict[str, Any]]:
 
 
 class _Session:
-    """What all checks of a session have found. It comes with the reports of the tests, which pytest-xdist
-    brings from its processes; written and printed at the end, where it has lines of its own."""
+    """The findings of all checks of a session. They come with the reports of the tests, which pytest-xdist
+    brings from its processes, and are written and printed at the end, on lines of their own."""
 
     NAME = "addnorm-session"
 
@@ -90,7 +90,7 @@ class _Session:
         return report.ignoring(*(report.names() if self._updates else self._known.get(report.name, ())))
 
     def hints(self) -> list[str]:
-        """What is to be said of a baseline that is missing."""
+        """Returns advice where the baseline file is missing."""
         if not self._is_missing or self._updates:
             return []
         return [f"--addnorm-baseline: {self._file} does not exist, so that no finding is accepted; "

@@ -184,8 +184,8 @@ class TransformerEncoderLayer(_Converted, nn.TransformerEncoderLayer):
 
 
 def _sum_and_norm(x: Tensor, branch: Tensor, norm: nn.Module) -> tuple[Tensor, Tensor]:
-    """(norm(s), s) in one pass, unless the norm computes in its own way, or somebody watches it by hooks or each
-    operator by a mode."""
+    """Returns (norm(s), s), s = x + branch. One pass computes both, unless the norm has its own forward or hooks, or
+    a dispatch mode records the operators."""
     is_ours = type(norm).forward in (LayerNorm.forward, RMSNorm.forward)
     if is_ours and not _has_hooks(norm) and not is_recorded():
         return apply(x, branch, *norm.arguments())

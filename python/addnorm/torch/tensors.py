@@ -1,4 +1,4 @@
-"""Which tensors the kernels can read. For all others PyTorch's own functions compute."""
+"""Decides which tensors the kernels can read. PyTorch's own functions compute with all others."""
 
 from __future__ import annotations
 

@@ -4,7 +4,16 @@ import { scaleLinear, scaleLog } from 'd3-scale';
 import { line } from 'd3-shape';
 import { useMemo, useState } from 'preact/hooks';
 import { t } from '../language/text';
-import { linearDomain, linearTicks, logDomain, logTicks, type Scale, type Tick, XAxis, YAxis } from './axes';
+import {
+  linearDomain,
+  linearTicks,
+  logDomain,
+  logTicks,
+  type Scale,
+  type Tick,
+  XAxis,
+  YAxis,
+} from './axes';
 import { Button } from './controls';
 import { CurveNames, namesBeside, namesHeight } from './curve-names';
 import { Figure } from './figure';
