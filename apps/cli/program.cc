@@ -147,8 +147,8 @@ ExitStatus run(std::vector<std::string> arguments) {
   }
 }
 
-/// So that no file that is opened later gets the number of a stream that is closed. Reading and
-/// writing still fail.
+/// Opens the closed ones of the three standard streams, so that no later file gets their numbers.
+/// Reading and writing still fail.
 void occupy_closed_streams() {
   for (const int stream : {0, 1, 2}) {
     if (::fcntl(stream, F_GETFD) == -1) ::open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY);
@@ -168,7 +168,7 @@ void on_bus_error(int signal, siginfo_t* info, void*) {
   std::_Exit(kBadUsage);
 }
 
-/// What the system would end the program for without a word.
+/// Replaces signals that would end the program without an error message.
 void catch_signals() {
   struct sigaction action {};
   action.sa_sigaction = on_bus_error;

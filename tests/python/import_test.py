@@ -1,4 +1,4 @@
-"""What `import addnorm` says where the compiled part cannot be loaded, and what that part depends on."""
+"""Errors of `import addnorm` where the compiled part cannot be loaded, and the libraries that it depends on."""
 
 import pathlib
 import shutil
