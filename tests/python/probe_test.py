@@ -14,12 +14,15 @@ import warnings
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "golden"))
 import generate_models  # noqa: E402
 import transformers  # noqa: E402
 from addnorm.probe import ProbeError, probe  # noqa: E402
+from addnorm.probe.fit.batch import fit_now  # noqa: E402
+from addnorm.probe.fit.sums import InnerProducts, inner_products  # noqa: E402
 from addnorm.probe.numbers import explain_norm, explain_sum, score_numbers  # noqa: E402
 from generate import Derf, DocumentBlock, DyT  # noqa: E402
 
@@ -735,6 +738,56 @@ class Use(unittest.TestCase):
             self.assertAlmostEqual(line[key], expected[key], 6)
 
 
+class CountsWaits(TorchDispatchMode):
+    """How often the host waits for a device: where a tensor becomes a number, or is copied to the host."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        name = str(function)
+        self.count += "_local_scalar_dense" in name or "nonzero" in name or "eigh" in name
+        return function(*args, **(kwargs or {}))
+
+    def __enter__(self):
+        self._methods = {name: getattr(torch.Tensor, name) for name in ("tolist", "cpu", "numpy")}
+        for name, method in self._methods.items():
+            setattr(torch.Tensor, name, self._counted(method))
+        return super().__enter__()
+
+    def __exit__(self, *error):
+        for name, method in self._methods.items():
+            setattr(torch.Tensor, name, method)
+        return super().__exit__(*error)
+
+    def _counted(self, method):
+        def call(*args, **named):
+            self.count += 1
+            return method(*args, **named)
+        return call
+
+
+class Cost(unittest.TestCase):
+    def waits(self, name, n_layers, dtype):
+        config = dict(generate_models.CONFIGS[name])
+        config[next(key for key in ("n_layer", "num_hidden_layers") if key in config)] = n_layers
+        model = transformers.build(config).to(dtype)
+        tokens = torch.randint(config["vocab_size"], (2, 12))
+        with CountsWaits() as plain:
+            square(model(tokens)).backward()
+        with CountsWaits() as measured, probe(model):
+            square(model(tokens)).backward()
+        return measured.count - plain.count
+
+    def test_a_step_is_read_in_a_few_transfers_whatever_the_number_of_layers(self):
+        for name in "gpt2", "bert", "llama", "gemma2":
+            for dtype in torch.float32, torch.bfloat16:
+                with self.subTest(name, dtype=dtype):
+                    counts = [self.waits(name, n_layers, dtype) for n_layers in (2, 5)]
+                    self.assertLessEqual(max(counts), 3)
+
+
 class Kinds(unittest.TestCase):
     """explain_norm and others, where the answer is known."""
 
@@ -828,6 +881,23 @@ class Kinds(unittest.TestCase):
         self.assertAlmostEqual(explain_sum(x + f, {"x": x})["unexplained"] ** 2,
                                1 - ((x + f) @ x).item() ** 2 / (x @ x).item()
                                / ((x + f) @ (x + f)).item())
+
+    def test_a_fit_to_some_parts_is_the_least_squares_of_these(self):
+        for seed in range(20):
+            torch.manual_seed(seed)
+            parts = torch.randn(4, 400).double() + 3 * torch.randn(400).double() * (seed % 2)
+            total = torch.randn(4).double() @ parts + 10.0 ** -(seed // 2) * torch.randn(400).double()
+            names = "abcd"
+            products = InnerProducts(fit_now(inner_products, total, *parts), names, total.dtype, 400)
+            for chosen in "abcd", "abd", "bc", "d":
+                rows = parts[[names.index(name) for name in chosen]]
+                expected = torch.linalg.lstsq(rows.T, total[:, None]).solution[:, 0]
+                left = (total - expected @ rows).norm() / total.norm()
+                found = products.fit(chosen)
+                self.assertAlmostEqual(found["unexplained"] / left.item(), 1, 5)
+                for name, value in zip(chosen, expected):
+                    if f"from_{name}" in found:
+                        self.assertAlmostEqual(found[f"from_{name}"], value.item(), 7)
 
 
 if __name__ == "__main__":

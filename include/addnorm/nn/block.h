@@ -29,8 +29,6 @@ struct BlockOptions {
 /// one (Sublayers::kParallel).
 template <typename T>
 class Block {
-  static_assert(check_module<T>());
-
  public:
   ADDNORM_API Block(const BlockOptions& options, const BlockPlacement& placement, Depth depth);
 

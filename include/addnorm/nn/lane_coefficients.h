@@ -63,8 +63,6 @@ struct MixInputs {
 /// double.
 template <typename V>
 class LaneCoefficients {
-  static_assert(check_value<V>());
-
  public:
   ADDNORM_API LaneCoefficients(const MixForm& form, MixUse use, const Place& place,
                                const MixShape& shape);

@@ -6,7 +6,6 @@
 
 #include "addnorm/api.h"
 #include "addnorm/names.h"
-#include "addnorm/types.h"
 #include "addnorm/view.h"
 
 namespace addnorm {
@@ -69,8 +68,6 @@ struct Site {
 /// the call only. Attached through Pass::probe; without a probe nothing extra is computed.
 template <typename T>
 class ADDNORM_API Probe {
-  static_assert(check_value<T>());
-
  public:
   virtual ~Probe() = default;
   /// The values at a point.

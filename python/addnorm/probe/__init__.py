@@ -22,8 +22,10 @@ that is not called. Names only tell what a weight is for, and which layers there
 How it works: a Recorder (recorder.py) hears of each operator. A Flow (flow.py) follows the stream through
 them and finds linear maps and sums, with a NormFinder (norm_finder.py) for the norms; where sublayers read rows
 of a larger state, a LaneFlow (lane_flow.py) takes its place, which knows sums of several lanes. An Arranger
-(sublayers.py) gives each sum its norms and its branch, a Measurement (measure.py) measures them, and Declared
-(recipe.py) is what the code says of itself.
+(sublayers.py) gives each sum its norms and its branch, and a Measurement (measure.py, norms.py, gradients.py)
+says what is measured of them. The numbers themselves are computed by fit/: on the model's device, for tensors of
+one shape together, and read in one transfer at the end of the step. Declared (recipe.py) is what the code says
+of itself.
 
 A line of the profile is one point of one layer: the stream `x` that a sublayer reads, the norm `before` it,
 its `branch`, the norm `inside` the residual, the `sum`, the norm `after` it. A `sum` also says what it is

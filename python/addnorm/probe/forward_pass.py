@@ -348,6 +348,7 @@ class ForwardPass:
                 sub.has_own_slots))
             self._measurement.sublayer(sub, self._base, sub is subs[-1], subs[0])
             self._last = sub
+        self.probe.run_fits()
         if subs:
             self._base += 1
 

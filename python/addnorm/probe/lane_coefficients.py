@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .flow import Sum
 from .lanes import share
-from .numbers import wide
+from .fit.values import wide
 from .recorder import Value
 
 DIVIDES = ("div", "exp", "_softmax", "_safe_softmax", "_log_softmax")

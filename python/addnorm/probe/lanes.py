@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Dict, Iterator, List, NamedTuple, Optional, Tu
 import torch
 from torch import Tensor
 
-from .numbers import wide
+from .fit.values import wide
 from .recorder import Value
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from .._structure import parent_of
+from .fit.batch import Compute, Fits, Numbers
 from .forward_pass import ForwardPass
-from .numbers import Numbers
 from .profile import SeenSublayer, Site, profile_text
 from .recipe import Declared
 from .stacks import ProbeError, element_of, find_layers, words_of_hidden
@@ -42,6 +42,7 @@ class Probe:
         self.graded: set = set()
         self.owners: Dict[Any, Optional[int]] = {}  # the layer of each parameter, by step
         self.declared = Declared(self)
+        self._fits = Fits()
         self._undo = contextlib.ExitStack()
         self._pass: Optional[ForwardPass] = None
         self.width: Optional[int] = None
@@ -71,6 +72,7 @@ class Probe:
         self._undo.close()
         self._pass = None
         self.step += 1
+        self._try(self._fits.read) if kind is None else self._fits.clear()
         if self._measures and kind is None and len(self.sublayers) == self._sublayers_before:
             self._complain()
 
@@ -173,6 +175,30 @@ class Probe:
     def miss_sum(self, where: str, why: str) -> None:
         self.seen["sums"][1] += 1
         self.left_out.append({"where": where, "why": why})
+
+    def fit(self, compute: Compute, tensors: Sequence[Optional[Tensor]], then: Callable[[Numbers], None],
+            *options: Any) -> None:
+        """Has `then` called with what compute(*tensors, *options) gives, when the numbers of the step are read."""
+        self._fits.add(compute, tensors, functools.partial(self._try, then), *options)
+
+    def finally_do(self, function: Callable[[], None]) -> None:
+        """Has a function called when the numbers that were asked for so far are read."""
+        self._fits.finally_do(functools.partial(self._try, function))
+
+    def _try(self, function: Callable[..., None], *numbers: Numbers) -> None:
+        try:
+            function(*numbers)
+        except Exception as error:  # what is watched must not fail by it
+            self.left_out.append({"where": "the fits", "why": f"{type(error).__name__}: {error}"})
+
+    def run_fits(self, least: int = 0) -> None:
+        """Runs the fits that were asked for, if their tensors have `least` values together. This must happen before
+        something else is written over them."""
+        self._try(functools.partial(self._fits.run, least))
+
+    def count(self, what: str, is_measured: bool) -> None:
+        self.seen[what][0] += is_measured
+        self.seen[what][1] += 1
 
     def note_without_graph(self, layer: str) -> None:
         if self.keeps_graph:

@@ -11,7 +11,7 @@ from torch import nn
 
 from .._structure import entry, parent_of
 from .names import ATTENTION, is_of_other_axes, is_projection, names_mhc, output_dim, squashing, weight_named
-from .numbers import Numbers
+from .fit.batch import Numbers
 from .profile import SeenSublayer
 
 if TYPE_CHECKING:

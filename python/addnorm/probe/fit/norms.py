@@ -1,0 +1,129 @@
+"""Fits the kind of a norm: each row of y − β is Γ ⊙ (s − centre)/divisor, where Γ is γ, 1 + γ or 1.
+
+The device fits centre and divisor of each row, for every Γ that is possible, and compares them with the
+row's mean and with both sizes that a row has, its deviation and its root mean square. The host chooses.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+import torch
+from torch import Tensor
+
+from .batch import Numbers
+from .values import wide
+
+DEVIATION, ROOT_MEAN_SQUARE = range(2)  # the sizes of a row
+COMPARED = "eps_in_variance", "eps_in_deviation", "scale"  # how a divisor differs from such a size
+
+
+class Declared(NamedTuple):
+    """The code's own statements, for what the values cannot tell."""
+    is_rms: bool  # whether rows are not centred, which rows of mean 0 do not tell
+    has_unit_offset: Optional[bool]  # whether γ means 1 + γ, which a γ of one number does not tell; None: unknown
+
+
+def norm_numbers(s: Tensor, y: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor]) -> Dict[str, Tensor]:
+    """Returns numbers by form of Γ (γ, 1 + γ) and, in each, by size (deviation, root mean square)."""
+    z = wide(y).flatten(1, -2) - (0 if beta is None else wide(beta)[:, None])
+    s = wide(s).flatten(1, -2)  # [sites, rows, features]
+    mean = s.mean(-1)
+    a = s - mean[..., None]
+    forms = torch.ones_like(s[:, :1]) if gamma is None else torch.stack([wide(gamma), 1 + wide(gamma)], 1)
+
+    # Least squares by row, with s measured from where it is orthogonal to Γ: [sites, rows, forms].
+    columns = forms.transpose(1, 2)
+    squares = columns.square()
+    weight = squares.sum(1, keepdim=True).clamp(min=1e-300)
+    middle = a @ squares / weight
+    square = (a.square() @ squares - middle.square() * weight).clamp(min=1e-300)
+    level = z @ columns / weight
+    slope = ((z * a) @ columns - level * weight * middle) / square
+    start = level - slope * middle
+    left = torch.stack([torch.addcmul(z, torch.addcmul(start[..., i:i + 1], slope[..., i:i + 1], a),
+                                      forms[:, i:i + 1], value=-1).flatten(1).norm(dim=1)
+                        for i in range(forms.shape[1])], 1)
+    centre = mean[..., None] + middle - level / slope
+
+    variance = a.square().mean(-1)
+    sizes = torch.stack([variance, variance + mean.square()], 1)  # their squares, [sites, sizes, rows]
+    numbers = {"length": z.flatten(1).norm(dim=1), "source": s.flatten(1).norm(dim=1), "left": left,
+               "is_positive": (slope > 0).all(1).double(), "row_size": (slope * variance.sqrt()[..., None]).mean(1),
+               "mean_square": mean.square().mean(1), "variance": variance.mean(1),
+               "centred": (centre * mean[..., None]).sum(1) / mean.square().sum(1, keepdim=True)}
+    return {**numbers, **_divisor_numbers(1 / slope.transpose(1, 2).unsqueeze(2), sizes.unsqueeze(1))}
+
+
+def _divisor_numbers(divisor: Tensor, sizes: Tensor) -> Dict[str, Tensor]:
+    """Compares divisors [sites, forms, 1, rows] with squared sizes [sites, 1, sizes, rows]."""
+    square, root = divisor.square(), sizes.sqrt()
+    apart = sizes - sizes.mean(-1, keepdim=True)
+    steepness = (square * apart).sum(-1) / apart.square().sum(-1).clamp(min=1e-300)
+    noise = square - square.mean(-1, keepdim=True) - steepness[..., None] * apart
+    compared = torch.stack([square - sizes, divisor - root, root / divisor])
+    return {"size": sizes.mean(-1), "size_norm": sizes.norm(dim=-1), "apart": apart.norm(dim=-1),
+            "square": square.mean(-1), "square_norm": square.norm(dim=-1), "steepness": steepness,
+            "noise": noise.norm(dim=-1), "divisor": divisor.mean(-1), "deviation": root.mean(-1),
+            **dict(zip(COMPARED, compared.mean(-1))),
+            **dict(zip((f"{name}_spread" for name in COMPARED), compared.std(-1, unbiased=False)))}
+
+
+def read_norm(numbers: Numbers, rows: int, declared: Declared) -> Numbers:
+    """Returns the numbers of a line of the profile. They are {} if some value is not finite, or y is 0."""
+    if not (math.isfinite(numbers["length"]) and math.isfinite(numbers["source"])) or numbers["length"] == 0:
+        return {}
+    lefts = [left / numbers["length"] for left in numbers["left"]]
+    form, is_told = _choose_form(numbers, lefts, declared.has_unit_offset)
+    found: Numbers = {"unexplained": lefts[form]}
+    if is_told:
+        found["gamma_offset"] = form
+    if not numbers["is_positive"][form]:
+        return found
+    is_centred = not declared.is_rms
+    if numbers["mean_square"] > 1e-6 * numbers["variance"]:
+        found["centred"] = numbers["centred"][form]
+        is_centred = found["centred"] > 0.5
+    return {**found, **_read_divisor(numbers, rows, form, DEVIATION if is_centred else ROOT_MEAN_SQUARE)}
+
+
+def _choose_form(numbers: Numbers, lefts: List[float], has_unit_offset: Optional[bool]) -> Tuple[int, bool]:
+    """Returns the number of Γ's form, and whether the values tell it."""
+    if len(lefts) == 1:
+        return 0, False
+    if not max(lefts) < 1.5 * min(lefts) + 1e-6:
+        return lefts.index(min(lefts)), True
+    if has_unit_offset is not None:
+        return int(has_unit_offset), False
+    sizes = [abs(math.log(max(1e-300, size))) for size in numbers["row_size"]]
+    return sizes.index(min(sizes)), min(sizes) < 0.05 < 0.3 < max(sizes)
+
+
+def _read_divisor(numbers: Numbers, rows: int, form: int, size: int) -> Numbers:
+    pair = 2 * form + size
+    mean, square = numbers["size"][size], numbers["square"][form]
+    apart, steepness, noise = numbers["apart"][size], numbers["steepness"][pair], numbers["noise"][pair]
+    is_constant = apart > 0.01 * numbers["size_norm"][size] and \
+        abs(steepness) * apart < 1e-3 * numbers["square_norm"][form]
+    if is_constant and not 3 * mean < square < 0.1:
+        return {}  # it divides all rows by one number, which is no ε that hides them: it is no norm
+    found: Numbers = {"divisor": numbers["divisor"][form], "deviation": numbers["deviation"][size]}
+    for name in COMPARED:
+        found[name], found[f"{name}_spread"] = numbers[name][pair], numbers[f"{name}_spread"][pair]
+    if apart * steepness > 4000 * noise / rows**0.5:  # it is known to less than the doctor's 2e-3
+        found["divisor_slope"] = steepness
+    found["divisor_noise"] = noise / math.sqrt(rows) / square
+    return found
+
+
+def unit_length_numbers(rows: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor]) -> Dict[str, Tensor]:
+    """Measures by how much the lengths of rows differ from 1 at most. The rows of nGPT's norms have this length."""
+    rows = wide(rows).flatten(1, -2) - (0 if beta is None else wide(beta)[:, None])
+    if gamma is not None:
+        rows = rows / wide(gamma).masked_fill(gamma == 0, 1)[:, None]
+    return {"from_one": (rows.norm(dim=-1) - 1).abs().amax(1)}
+
+
+def is_unit_length(numbers: Numbers) -> bool:
+    return bool(numbers["from_one"] < 1e-2)

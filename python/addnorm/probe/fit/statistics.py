@@ -1,0 +1,147 @@
+"""Finds over which axes a norm takes its statistics, and by which statistic it divides, where a row's deviation
+or root mean square do not explain its output."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any, Dict, List, Optional, Tuple
+
+import torch
+from torch import Tensor
+
+from .batch import Numbers
+from .values import wide
+
+# The dimensions of [sequences, tokens, features] that share a mean and a variance, by their names.
+AXES: List[Tuple[str, Tuple[int, ...]]] = [
+    ("features", (2,)), ("tokens", (1,)), ("tokens and features", (1, 2)),
+    ("sequences and tokens", (0, 1)), ("everything", (0, 1, 2))]
+STATISTICS = ("the deviation", "the root mean square", "the mean absolute deviation", "the mean absolute value")
+# The names of a statistic's powers.
+POWERS = {0.5: "the root of {}", 1.0: "{}", 2.0: "the square of {}", 4.0: "the fourth power of {}"}
+
+
+def is_explained(fit: Numbers) -> bool:
+    """Whether each row's deviation or root mean square is what a norm divided by; `fit` is read_norm()'s."""
+    return fit["unexplained"] < 1e-2 and fit.get("divisor_noise", 1.0) < 2e-3
+
+
+def statistics_numbers(s: Tensor, y: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor],
+                       gamma_offset: int) -> Dict[str, Tensor]:
+    """How well each axis and each statistic explains y − β = γ ⊙ (s − centre)/statistic, for
+    [sites, sequences, tokens, features]."""
+    def along_features(vector: Tensor) -> Tensor:
+        return wide(vector)[:, None, None]
+
+    z = wide(y) - (0 if beta is None else along_features(beta))
+    if gamma is not None:
+        form = gamma_offset + along_features(gamma)
+        z = z / form.masked_fill(form == 0, 1)
+    return {**_axis_numbers(wide(s), z), **_divisor_numbers(wide(s).flatten(1, -2), z.flatten(1, -2))}
+
+
+def read_statistics(numbers: Numbers, fit: Numbers, is_whole: bool) -> Numbers:
+    """Returns the numbers that stand in a profile in place of `fit`: "statistics_over" (tokens, …) or "divides_by" (a
+    statistic). They are {} if nothing explains more than a row's deviation or root mean square does.
+
+    is_whole: s had every token of its sequences.
+    """
+    axis = _read_axis(numbers) if is_whole else "features"
+    if axis != "features":
+        return {"unexplained": fit["unexplained"], "statistics_over": axis}
+    if fit["unexplained"] > 1e-2:
+        return {}
+    found = _read_divisor(numbers, fit.get("centred", 1.0) > 0.5)
+    return {"unexplained": fit["unexplained"], "centred": fit.get("centred"), "divides_by": found} \
+        if found else {}
+
+
+def _axis_numbers(s: Tensor, z: Tensor) -> Dict[str, Tensor]:
+    """Normalizes s over each axis, centred and not, and returns the factor to z, and the part of z that it leaves."""
+    every = (1, 2, 3)
+    factors, lefts = [], []
+    for _, axes in AXES:
+        dims = tuple(axis + 1 for axis in axes)
+        mean = s.mean(dims, keepdim=True)
+        for centre in (mean, torch.zeros_like(mean)):
+            u = (s - centre) / (s - centre).square().mean(dims, keepdim=True).sqrt().clamp(min=1e-300)
+            factor = (z * u).sum(every, keepdim=True) / u.square().sum(every, keepdim=True)
+            factors.append(factor.flatten())
+            lefts.append((z - factor * u).flatten(1).norm(dim=1) / z.flatten(1).norm(dim=1))
+    return {"axis_factor": torch.stack(factors, 1), "axis_left": torch.stack(lefts, 1)}
+
+
+def _read_axis(numbers: Numbers) -> str:
+    left: Dict[str, float] = {}
+    for i, (name, _) in enumerate(AXES):
+        for at in (2 * i, 2 * i + 1):
+            # Otherwise ε makes all rows one size, over any axis.
+            if name == "features" or numbers["axis_factor"][at] > 0.5:
+                left[name] = min(left.get(name, math.inf), numbers["axis_left"][at])
+    best = min(left, key=lambda name: left[name])
+    return best if left[best] < 0.02 and left[best] < 0.2 * left["features"] else "features"
+
+
+def _divisor_numbers(s: Tensor, z: Tensor) -> Dict[str, Tensor]:
+    """How far the divisors of the rows [sites, rows, features] are from a multiple of each power of each
+    statistic."""
+    mean = s.mean(-1, keepdim=True)
+    a, b = (t - t.mean(-1, keepdim=True) for t in (s, z))
+    divisor = (a * a).sum(-1) / (a * b).sum(-1)
+    statistics = torch.stack([a.square().mean(-1).sqrt(), s.square().mean(-1).sqrt(),
+                              (s - mean).abs().mean(-1), s.abs().mean(-1)], 1)
+    x = statistics.clamp(min=1e-300).log()
+    powers = torch.tensor(list(POWERS), dtype=x.dtype).to(x.device, non_blocking=True)
+    x = (x - x.mean(-1, keepdim=True))[:, :, None] * powers[:, None]  # [sites, statistics, powers, rows]
+    target = divisor.clamp(min=1e-300).log()
+    target = (target - target.mean(-1, keepdim=True))[:, None, None]
+    return {"divisor_left": (target - x).norm(dim=-1) / target.norm(dim=-1),
+            "divisor_is_positive": (divisor > 0).all(-1).double()}
+
+
+def _read_divisor(numbers: Numbers, is_centred: bool) -> Optional[str]:
+    """The statistic of a row, and its power, to which the divisors are proportional."""
+    if not numbers["divisor_is_positive"]:
+        return None
+    every = dict(zip(itertools.product(STATISTICS, POWERS), numbers["divisor_left"]))
+    left: Dict[Any, float] = {}
+    for name in STATISTICS:
+        power = min(POWERS, key=lambda p: every[name, p])
+        left[name, power] = every[name, power]
+    sound = (STATISTICS[0 if is_centred else 1], 1.0)
+    best = min(left, key=lambda key: left[key])
+    if best == sound or left[best] > 0.05 or not left[best] < 0.2 * left.get(sound, 1.0):
+        return None
+    return POWERS[best[1]].format(best[0])
+
+
+# ---- Norms of queries and keys ---------------------------------------------------------------
+
+
+def by_head(read: Tensor, gave: Tensor, heads: int) -> Optional[List[Tensor]]:
+    """Returns a norm's input and output with the heads of a token in one row, or None where heads have no axis."""
+    if read.shape != gave.shape or heads < 2:
+        return None
+    if read.dim() == 4 and heads in read.shape[1:3]:
+        axis = 1 if read.shape[1] == heads else 2
+        return [t.movedim(axis, -2).flatten(-2) for t in (read, gave)]
+    if read.dim() == 3 and read.shape[-1] % heads == 0:
+        return [t.unflatten(-1, (heads, -1)) for t in (read, gave)]
+    return None
+
+
+def scale_numbers(s: Tensor, y: Tensor) -> Dict[str, Tensor]:
+    """Fits y as one multiple of each centred row of s, and returns what is left, and how far the size of y is from 1
+    at most, as deviation and as root mean square."""
+    s, y = wide(s).flatten(1, -2), wide(y).flatten(1, -2)
+    a, b = (t - t.mean(-1, keepdim=True) for t in (s, y))
+    slope = (a * b).sum(-1, keepdim=True) / a.square().sum(-1, keepdim=True).clamp(min=1e-300)
+    sizes = torch.cat([slope * s.var(-1, unbiased=False, keepdim=True).sqrt(),
+                       slope * s.square().mean(-1, keepdim=True).sqrt()], -1)
+    return {"left": (b - slope * a).flatten(1).norm(dim=1) / b.flatten(1).norm(dim=1),
+            "from_one": (sizes - 1).abs().amax(1)}
+
+
+def is_one_scale(numbers: Numbers) -> bool:
+    return not numbers["left"] > 1e-4 and min(numbers["from_one"]) < 0.02

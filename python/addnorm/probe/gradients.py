@@ -1,0 +1,225 @@
+"""Listens to the gradients of what was found: how large they are, and what of a sum's gradient goes where."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
+
+import torch
+from torch import Tensor, nn
+
+from .._structure import tensors_in
+from .fit.batch import Numbers
+from .fit.sums import InnerProducts, inner_products
+from .fit.values import size_numbers, wide
+from .flow import Flow, is_channels_first
+from .lanes import Layout, spread
+from .names import is_norm, is_projection
+from .norm_finder import NORMS
+from .profile import Site
+from .recorder import Op, Value
+from .rows import Rows
+from .sublayers import Sublayer
+
+if TYPE_CHECKING:
+    from .model_probe import Probe
+
+ENOUGH = 2**24  # values of gradients that are fitted together
+
+
+class Gradient:
+    """The gradient of a value, before it has come."""
+
+    def __init__(self) -> None:
+        self.listeners: List[Callable[[Tensor], None]] = []
+
+
+class Gradients:
+    """The gradients of one stream."""
+
+    def __init__(self, probe: Probe, flow: Flow, rows: Rows, modules: Dict[str, nn.Module]) -> None:
+        self._probe, self._flow, self._rows, self._modules, self._fit = probe, flow, rows, modules, probe.fit
+        self._gradients: Dict[Value, Gradient] = {}
+
+    def watch(self, value: Value) -> Optional[Gradient]:
+        """Listens to the gradient of a value. This must begin before something is written over its tensor."""
+        known = self._gradients.get(value)
+        if known is not None or not value.is_current or not value.tensor.requires_grad:
+            return known
+        gradient = self._gradients[value] = Gradient()
+
+        def arrived(values: Tensor) -> None:
+            for listener in gradient.listeners:
+                listener(values)
+
+        self._hook(value.tensor, arrived)
+        return gradient
+
+    def _hook(self, tensor: Tensor, function: Callable[[Tensor], None]) -> None:
+        def guarded(values: Tensor) -> None:
+            try:
+                function(values)
+            except Exception as error:  # a backward must not fail by being watched
+                self._probe.left_out.append({"where": "gradients", "why": f"{type(error).__name__}: {error}"})
+
+        # The graph keeps the hook, and the hook the graph: Python's collector does not see that.
+        self._probe.on_exit(tensor.register_hook(guarded).remove)
+
+    def grade(self, site: Site, value: Value) -> None:
+        gradient = self.watch(value)
+        if gradient is not None and self._is_new(site):
+            gradient.listeners.append(self._keeper(self._probe.entries[site]))
+
+    def grade_lanes(self, site: Site, value: Value, layout: Layout) -> None:
+        """Measures the gradient of each lane of a state."""
+        gradient = self.watch(value)
+        if gradient is not None and self._is_new(site):
+            gradient.listeners.append(functools.partial(self._keep_lanes, site, layout))
+
+    def _is_new(self, site: Site) -> bool:
+        """Whether nothing listens to the gradient of a site yet; from now on something does."""
+        is_new = site not in self._probe.graded
+        self._probe.graded.add(site)
+        return is_new
+
+    def grade_parameter(self, site: Site, parameter: Tensor,
+                         part: Callable[[Tensor], Tensor] = lambda gradient: gradient) -> None:
+        if parameter.requires_grad and self._is_new(site):
+            self._hook(parameter, self._keeper(self._probe.entries[site], part))
+
+    def _keeper(self, entry: Numbers, part: Callable[[Tensor], Tensor] = lambda g: g) -> Callable[[Tensor], None]:
+        """Measures the first gradient that comes."""
+        came: List[bool] = []
+
+        def keep(gradient: Tensor) -> None:
+            if not came:
+                came.append(True)
+                self._fit_size(entry, part(gradient))
+
+        return keep
+
+    def grade_sum(self, site: Site, sub: Sublayer) -> None:
+        """Fits how much of a sum's gradient arrives at its branch, and at the stream, where the rest is what comes
+        back through the modules that read it. A sum without a graph is not measured."""
+        if not sub.total.root.op.has_graph:
+            self._probe.note_without_graph(sub.branch.layer_module)
+            return
+        is_branch_within = sub.joined.is_within_function and sub.sum.branch.tensor.requires_grad
+        if is_branch_within:
+            self._probe.note_without_graph(sub.branch.layer_module)
+        entry = self._probe.entries[site]
+        total, x = self.watch(sub.total), self.watch(self._whole(sub.x))
+        joined = self.watch(sub.joined)
+        is_told = sub.joined.is_current and not is_branch_within
+        came: Dict[Any, Tensor] = {}
+        readers = self._readers(sub)
+
+        def arrived(key: Any, values: Tensor) -> None:
+            if key != "sum" and "sum" not in came:
+                return  # it comes from elsewhere
+            came[key] = wide(self._rows.like_stream(values.detach()))
+            if key == "sum" and is_told:
+                entry["grad_to_branch"] = 0.0  # unless something arrives there
+            elif key == "branch":
+                pass_on("branch", {})
+            elif key == "x" and readers is not None:
+                back = [through(came[i]) for i, (_, through) in enumerate(readers) if i in came]
+                if all(b is not None for b in back):
+                    pass_on("x", {"readers": torch.stack(back).sum(0)} if back else {})
+            if "x" in came and ("branch" in came or joined is None):
+                came.clear()
+
+        def pass_on(name: str, others: Dict[str, Tensor]) -> None:
+            total, parts = came[name], {"sum": came["sum"], **others}
+
+            def read(numbers: Numbers) -> None:
+                entry.pop(f"grad_to_{name}", None)
+                made_of = InnerProducts(numbers, parts, total.dtype, total.numel()).fit()
+                if made_of.get("unexplained", 1) < 0.02 and "from_sum" in made_of:
+                    entry[f"grad_to_{name}"] = made_of["from_sum"]
+
+            self._fit(inner_products, [total, *parts.values()], read)
+            self._probe.run_fits(ENOUGH)
+
+        def listen(key: Any, gradient: Optional[Gradient]) -> None:
+            if gradient is not None:
+                gradient.listeners.append(functools.partial(arrived, key))
+
+        listen("sum", total)
+        listen("branch", joined)
+        for i, (output, _) in enumerate(readers or []):
+            listen(i, self.watch(output))
+        listen("x", x)
+
+    def _whole(self, value: Value) -> Value:
+        """The value of which this may be one view among others, where features stand ahead of tokens."""
+        root = value.root
+        return root if is_channels_first(root.tensor, self._rows.shape) else value
+
+    def _readers(self, sub: Sublayer) -> Optional[List[Tuple[Value, Callable[[Tensor], Optional[Tensor]]]]]:
+        """Returns what reads the stream beside its sum: outputs, and how their gradients come back from there.
+        None if something reads it whose gradient cannot be computed here."""
+        found: Dict[str, Tuple[Value, Callable]] = {}
+        for op in self._flow.readers.get(sub.x.root, []):
+            output = op.outputs[0]
+            if op is sub.sum.total.root.op or self._leads_to_sum(op, sub):
+                continue
+            if output.is_within_function and sub.sum.branch.tensor.requires_grad:
+                self._probe.note_without_graph(sub.branch.layer_module)
+                return None
+            norm = next((n for n in self._flow.norms if n.read.root is sub.x.root
+                         and n.order >= op.order and n.module == op.module), None)
+            module = self._modules.get(op.module)
+            if norm is not None and module is not None and is_norm(op.module, module):
+                found[f"norm {norm.order}"] = norm.gave, functools.partial(self._through, module, sub.x)
+            elif norm is not None and op.name in NORMS:
+                found[f"norm {norm.order}"] = norm.gave, functools.partial(self._through_op, op, sub.x)
+            elif module is not None and is_projection(module) and not list(module.children()):
+                gave = next((n.gave for n in self._flow.linears if n.op is op), output)
+                found[f"{op.module} {op.order}"] = gave, functools.partial(self._through, module, sub.x)
+            else:
+                return None
+        return list(found.values())
+
+    def _leads_to_sum(self, op: Op, sub: Sublayer, depth: int = 8) -> bool:
+        """Whether all that reads its output is the residual."""
+        if op is sub.sum.total.root.op:
+            return True
+        if depth == 0 or op.name not in ("mul", "div", "add", "sub", "native_dropout"):
+            return False
+        readers = [r for v in op.outputs for r in self._flow.readers.get(v.root, [])]
+        return bool(readers) and all(self._leads_to_sum(r, sub, depth - 1) for r in readers)
+
+    def _through(self, module: nn.Module, x: Value, gradient: Tensor) -> Optional[Tensor]:
+        """The gradient of a module's input for that of its output; None if it cannot be computed here."""
+        return vector_jacobian(module.forward, self._rows.values(x), gradient)
+
+    def _through_op(self, op: Op, x: Value, gradient: Tensor) -> Optional[Tensor]:
+        others = [a.numbers if isinstance(a, Value) else a for a in op.arguments[1:]]
+        rows = self._rows.values(x)
+        return vector_jacobian(lambda rows: next(tensors_in(op.function(rows, *others))), rows, gradient)
+
+    def _keep_lanes(self, site: Site, layout: Layout, gradient: Tensor) -> None:
+        entry = self._probe.entries[site]
+        if "grad_spread" not in entry:
+            rows = wide(layout.rows(gradient))
+            entry["grad_spread"] = spread(rows)
+            for i in range(layout.lanes):
+                self._fit_size(self._probe.entries[site._replace(lane=i or None)], rows[:, i])
+
+    def _fit_size(self, entry: Numbers, gradient: Tensor) -> None:
+        root = math.sqrt(max(1, gradient.numel()))
+        self._fit(size_numbers, [gradient], lambda numbers: entry.update(grad_rms=numbers["length"] / root))
+        self._probe.run_fits(ENOUGH)
+
+
+def vector_jacobian(function: Callable[[Tensor], Tensor], rows: Tensor,
+                    gradient: Tensor) -> Optional[Tensor]:
+    try:
+        with torch.enable_grad():
+            x = rows.clone().requires_grad_()
+            y = function(x)
+            return wide(torch.autograd.grad(y, x, gradient.to(y.device, y.dtype))[0])
+    except Exception:  # of one that needs more than x; a backward must not fail by being watched
+        return None

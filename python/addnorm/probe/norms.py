@@ -1,0 +1,86 @@
+"""Measures which kind of norm made an output."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Optional, Tuple
+
+from torch import Tensor, nn
+
+from .fit.batch import Numbers
+from .fit.norms import Declared, is_unit_length, norm_numbers, read_norm, unit_length_numbers
+from .fit.statistics import by_head, is_explained, is_one_scale, read_statistics, scale_numbers, statistics_numbers
+from .names import is_of_other_axes, squashing
+from .norm_finder import Norm
+from .profile import Site
+from .recorder import Value
+from .rows import RowsOf
+
+if TYPE_CHECKING:
+    from .model_probe import Probe
+
+
+class Kept:
+    """Rows that may be needed once more when numbers of a step are read."""
+
+    def __init__(self, rows: Tensor, whole: Tensor):
+        is_part = 2 * rows.numel() <= whole.numel() or rows.is_inference()
+        self._rows = rows.clone() if is_part else rows
+        self._version = 0 if is_part else rows._version
+        self._is_part = is_part
+
+    def get(self) -> Optional[Tensor]:
+        """The rows; None if something else was written in their place."""
+        return self._rows if self._is_part or self._rows._version == self._version else None
+
+
+class NormMeasurement:
+    """One norm, and the entry of the profile that its numbers go to.
+
+    heads: of queries or keys; a norm that heads share is not judged, and its entry is taken back.
+    """
+
+    def __init__(self, probe: Probe, site: Site, norm: Norm, module: Optional[nn.Module]) -> None:
+        self._probe, self._site, self._norm, self._fit = probe, site, norm, probe.fit
+        self._is_other = is_of_other_axes(module) or module is not None and squashing(module) is not None
+        form = probe.declared.gamma_form()
+        self._known = Declared(probe.declared.norm_kind(module) == "rms", None if form is None else form == "one_plus")
+        self._numbers: Numbers = {}
+        self._together: Numbers = {}
+        self._apart: Numbers = {}
+
+    def measure(self, gave: Value, weights: Tuple[Optional[Tensor], Optional[Tensor]], rows_of: RowsOf,
+                heads: int) -> None:
+        """weights: γ and β."""
+        (read, self._stride), (given, _) = rows_of(self._norm.read.numbers), rows_of(gave.numbers)
+        self._count, self._weights = read[..., 0].numel(), weights
+        self._kept = Kept(read, self._norm.read.numbers), Kept(given, gave.numbers)
+        if not self._is_other:
+            self._fit(norm_numbers, [read, given, *weights], self._numbers.update)
+        if self._norm.is_unit or weights == (None, None):
+            self._fit(unit_length_numbers, [given, *weights], self._numbers.update)
+        whole = self._norm.read.numbers[:1], self._norm.gave.numbers[:1]
+        groups = by_head(*whole, heads)
+        if groups is not None:
+            self._fit(scale_numbers, groups, self._together.update)
+            self._fit(scale_numbers, whole, self._apart.update)
+        self._probe.finally_do(self._read)
+
+    def _read(self) -> None:
+        if self._together and is_one_scale(self._together) and not is_one_scale(self._apart):
+            self._probe.entries.pop(self._site, None)  # the heads of a token share a mean and a divisor
+            return
+        is_unit = "from_one" in self._numbers and is_unit_length(self._numbers)
+        fit = {} if is_unit or self._is_other else read_norm(self._numbers, self._count, self._known)
+        rows = [kept.get() for kept in self._kept]
+        if not fit or is_explained(fit) or any(r is None for r in rows):
+            self._keep(fit, is_unit)
+            return
+        self._fit(statistics_numbers, [*rows, *self._weights], lambda numbers: self._keep(
+            read_statistics(numbers, fit, self._stride == 1) or fit, is_unit), fit.get("gamma_offset", 0))
+
+    def _keep(self, fit: Numbers, is_unit: bool) -> None:
+        if self._norm.is_unit and abs(fit.get("eps_in_deviation", 1)) < 1e-6 * fit.get("divisor", 0):
+            told = {"unexplained", "scale", "gamma_offset"}  # of x/‖x‖, where ε is a least length
+            fit = {key: value for key, value in fit.items() if key in told}
+        self._probe.entries[self._site].update(fit)
+        self._probe.count("norms", bool(fit) or is_unit or self._is_other)

@@ -1,0 +1,47 @@
+"""Chooses the tokens whose values are measured."""
+
+from __future__ import annotations
+
+import math
+from typing import Callable, Optional, Tuple
+
+import torch
+from torch import Tensor
+
+from .flow import is_channels_first
+from .recorder import Value
+
+MOST_VALUES = 2**24  # of one tensor
+
+RowsOf = Callable[[Tensor], Tuple[Tensor, Optional[int]]]
+
+
+class Rows:
+    """The measured tokens of one stream. shape: of the stream, and tokens: the most that are taken."""
+
+    def __init__(self, shape: torch.Size, batch_first: bool, tokens: int) -> None:
+        self.shape, self._batch_first, self._tokens = shape, batch_first, tokens
+
+    def of(self, numbers: Tensor, shape: Optional[torch.Size] = None) -> Tuple[Tensor, int]:
+        """Returns the values of some tokens, [sequences, tokens, features], and how far apart the tokens stand."""
+        shape = self.shape if shape is None else shape
+        t = (numbers.movedim(1, -1) if is_channels_first(numbers, shape) else numbers).reshape(shape)
+        t = t.flatten(1, -2) if t.dim() > 2 else t[None]
+        t = t if self._batch_first else t.transpose(0, 1)
+        limit = max(2, min(self._tokens, MOST_VALUES // t.shape[-1]))
+        stride = math.ceil(t.shape[1] / limit)
+        sequences = max(1, limit // t.shape[1])
+        return (t if stride == 1 and len(t) <= sequences else t[:sequences, ::stride]), stride
+
+    def values(self, value: Value) -> Tensor:
+        return self.of(value.numbers)[0]
+
+    def like_stream(self, tensor: Tensor) -> Tensor:
+        """Returns the values of some tokens of a tensor that may have another number of features."""
+        is_stream = tensor.numel() == self.shape.numel()
+        return self.of(tensor, self.shape if is_stream else torch.Size((*self.shape[:-1], tensor.shape[-1])))[0]
+
+    def of_heads(self, numbers: Tensor) -> Tuple[Tensor, Optional[int]]:
+        """Returns rows of queries or keys, whose axes come in many orders but for the last. They are no tokens."""
+        rows = numbers.flatten(0, -2)
+        return rows[None, ::math.ceil(len(rows) / max(2, self._tokens))], None
