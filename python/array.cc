@@ -1,11 +1,12 @@
 #include "array.h"
 
 #include <fmt/ranges.h>
-#include <pybind11/numpy.h>
 
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
+#include <utility>
 
 namespace addnorm::python {
 namespace {
@@ -38,24 +39,41 @@ std::string text(py::handle object) {
 
 constexpr const char* kTypes = "must be float32, float64, float16 or bfloat16";
 
-Array read_numpy(const char* name, const py::array& array) {
-  const py::dtype type = array.dtype();
-  const py::ssize_t size = type.itemsize();
-  if (type.kind() != 'f' || size > 8 || type.byteorder() != '=') {
-    wrong_type(name, fmt::format("has the type {}, {}", text(type), kTypes));
+/// NumPy is not imported for this: its arrays exist only where it is.
+bool is_numpy(const py::object& object) {
+  PyObject* const numpy = PyDict_GetItemString(PyImport_GetModuleDict(), "numpy");
+  return numpy != nullptr && py::isinstance(object, py::handle(numpy).attr("ndarray"));
+}
+
+[[noreturn]] void wrong_numpy_type(const char* name, const py::object& array) {
+  wrong_type(name, fmt::format("has the type {}, {}", text(array.attr("dtype")), kTypes));
+}
+
+/// Reads an array of NumPy by the buffer protocol, which does not depend on NumPy's version. Its C
+/// interface does: NumPy 2 has other structs than NumPy 1.
+Array read_numpy(const char* name, const py::object& array) {
+  py::buffer_info buffer;
+  try {
+    buffer = py::reinterpret_borrow<py::buffer>(array).request();
+  } catch (const py::error_already_set&) {  // NumPy exports no buffer of, for example, dates.
+    wrong_numpy_type(name, array);
   }
+  constexpr std::string_view kFormats = "fde";  // as the struct module of Python names them
+  constexpr std::array kDtypes{ADDNORM_F32, ADDNORM_F64, ADDNORM_F16};
+  std::string_view format = buffer.format;
+  if (format.starts_with('=')) format.remove_prefix(1);  // NumPy marks memory that is not aligned.
+  const std::size_t found = format.size() == 1 ? kFormats.find(format) : std::string_view::npos;
+  if (found == std::string_view::npos) wrong_numpy_type(name, array);
   Array result{.owner = array,
-               .data = const_cast<void*>(array.data()),
-               .dtype = size == 8   ? ADDNORM_F64
-                        : size == 4 ? ADDNORM_F32
-                                    : ADDNORM_F16,
-               .writable = array.writeable()};
-  for (py::ssize_t axis = 0; axis < array.ndim(); ++axis) {
-    require(array.strides(axis) % size == 0 || array.size() < 2,
+               .data = buffer.ptr,
+               .dtype = kDtypes[found],
+               .writable = !buffer.readonly,
+               .shape = std::move(buffer.shape)};
+  for (const py::ssize_t stride : buffer.strides) {
+    require(stride % buffer.itemsize == 0 || buffer.size < 2,
             "{} has {} bytes from one value to the next, no multiple of the {} of a value", name,
-            array.strides(axis), size);
-    result.shape.push_back(array.shape(axis));
-    result.strides.push_back(array.strides(axis) / size);
+            stride, buffer.itemsize);
+    result.strides.push_back(stride / buffer.itemsize);
   }
   return result;
 }
@@ -70,9 +88,14 @@ addnorm_dtype dlpack_type(const char* name, const DlTensor& tensor) {
                                kTypes));
 }
 
+/// The name says how the tensor is laid out: DLPack 1.0 has another struct under another name.
+void check_capsule(const char* name, const py::object& capsule) {
+  if (PyCapsule_IsValid(capsule.ptr(), "dltensor") == 0) wrong_type(name, "has no DLPack tensor");
+}
+
 /// The capsule keeps the memory: nobody takes it over, so its own destructor gives it back.
 Array read_capsule(const char* name, const py::object& capsule) {
-  if (PyCapsule_IsValid(capsule.ptr(), "dltensor") == 0) wrong_type(name, "has no DLPack tensor");
+  check_capsule(name, capsule);
   const DlTensor& tensor = *capsule.cast<py::capsule>().get_pointer<DlTensor>();
   require(tensor.device.type == kCpu, "{} is on DLPack's device {}, must be on the CPU", name,
           tensor.device.type);
@@ -133,7 +156,7 @@ bool without_gaps(const Array& a) {
 }  // namespace
 
 Array read_array(const char* name, const py::object& object) {
-  if (py::isinstance<py::array>(object)) return read_numpy(name, object.cast<py::array>());
+  if (is_numpy(object)) return read_numpy(name, object);
   if (PyCapsule_CheckExact(object.ptr())) return read_capsule(name, object);
   if (py::hasattr(object, "__dlpack__")) return read_capsule(name, object.attr("__dlpack__")());
   const std::string type =
@@ -142,6 +165,7 @@ Array read_array(const char* name, const py::object& object) {
 }
 
 py::capsule as_bfloat16(const py::capsule& capsule) {
+  check_capsule("bits", capsule);
   capsule.get_pointer<DlTensor>()->dtype.code = kDlBfloat;
   return capsule;
 }

@@ -1,4 +1,4 @@
-// The doctor over the text of a profile: the rules, and the reports that the program writes.
+// The doctor over a profile, a run or a model: the rules, and the reports that the program writes.
 
 #include <pybind11/stl.h>
 
@@ -7,9 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "cli/diagnose.h"
 #include "doctor/accepted.h"
 #include "doctor/consequences.h"
 #include "doctor/diagnose.h"
+#include "doctor/open_model.h"
+#include "io/profile.h"
 #include "module.h"
 #include "report/doctor_report.h"
 #include "report/doctor_words.h"
@@ -18,15 +21,25 @@
 namespace addnorm::python {
 namespace {
 
-report::Diagnosis diagnose(const std::string& profile, const std::string& name,
-                           const std::vector<std::string>& accepted) {
-  report::Diagnosis diagnosis{.subject = doctor::read_profile_text(profile, name)};
+/// Diagnoses a subject again and leaves out the findings that these names accept.
+report::Diagnosis accepting(const report::Diagnosis& all,
+                            const std::vector<std::string>& accepted) {
+  report::Diagnosis diagnosis{.subject = all.subject};
   diagnosis.findings = doctor::find_all(diagnosis.subject);
   diagnosis.accepted = std::erase_if(diagnosis.findings, [&](const doctor::Finding& finding) {
     return doctor::is_accepted(finding, accepted);
   });
   doctor::fold_consequences(diagnosis.findings);
   return diagnosis;
+}
+
+report::Diagnosis diagnose_text(const std::string& profile, const std::string& name) {
+  return {.subject = doctor::read_profile_text(profile, name)};
+}
+
+std::string profile_of(const report::Diagnosis& diagnosis) {
+  const io::Profile& profile = diagnosis.subject.profile;
+  return io::profile_json_lines(profile.model, profile.entries) + io::check_lines(profile.checks);
 }
 
 std::string text_of(const report::Diagnosis& diagnosis, int width, bool in_color,
@@ -52,7 +65,9 @@ std::vector<std::pair<std::size_t, std::string>> groups_of(const report::Diagnos
 void add_doctor(py::module_& m) {
   using Release = py::call_guard<py::gil_scoped_release>;
   py::class_<report::Diagnosis>(m, "Diagnosis")
-      .def(py::init(&diagnose), Release())
+      .def(py::init(&diagnose_text), Release())
+      .def("accepting", &accepting, Release())
+      .def("profile", &profile_of, Release())
       .def_property_readonly("sound", &report::Diagnosis::sound)
       .def_property_readonly(
           "verdict", [](const report::Diagnosis& diagnosis) { return verdict(diagnosis).text; })
@@ -60,6 +75,8 @@ void add_doctor(py::module_& m) {
       .def("text", &text_of, Release())
       .def("json", &report::doctor_json, Release())
       .def("html", &report::doctor_html, Release());
+  m.def("diagnose", &cli::diagnose, Release());
+  m.def("is_profile", &doctor::is_profile);
 }
 
 }  // namespace addnorm::python

@@ -9,4 +9,5 @@ PYBIND11_MODULE(_core, m) {
   addnorm::python::add_norms(m);
   addnorm::python::add_lab(m);
   addnorm::python::add_doctor(m);
+  addnorm::python::add_program(m);
 }

@@ -22,5 +22,6 @@ NormOptions norm_options(const NormFields& norm);
 void add_norms(py::module_& m);
 void add_lab(py::module_& m);
 void add_doctor(py::module_& m);
+void add_program(py::module_& m);
 
 }  // namespace addnorm::python

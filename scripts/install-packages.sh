@@ -33,7 +33,7 @@ for group in "$@"; do
             [[ $release != 13 ]] || packages+=(python3-onnx python3-onnxruntime
                                                python3-setuptools libtorch-dev libsleef-dev) ;;  # torch.compile's
     wheel) packages+=(cmake ninja-build g++ libfmt-dev libhwy-dev libeigen3-dev nlohmann-json3-dev
-                      python3-dev python3-venv) ;;
+                      libcli11-dev python3-dev python3-venv) ;;
     docs)  packages+=(doxygen python3-sphinx python3-breathe python3-myst-parser furo
                       python3-sphinx-copybutton) ;;
     # What makes Debian packages and tries them; the shells whose completion is tried; abidiff.

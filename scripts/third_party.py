@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 # Debian's package: its licence, and the products that hold code of it. "program" only loads what is a shared library.
 DEBIAN = {
-    "libcli11-dev": ("BSD-3-Clause", {"program"}),
+    "libcli11-dev": ("BSD-3-Clause", {"program", "wheel"}),
     "libdnnl-dev": ("Apache-2.0", {"program"}),
     "libeigen3-dev": ("MPL-2.0", {"program", "page", "wheel"}),
     "libfmt-dev": ("MIT", {"program", "page", "wheel"}),

@@ -10,6 +10,7 @@
 #include "base/require.h"
 #include "cli/command.h"
 #include "cli/default_text.h"
+#include "cli/diagnose.h"
 #include "cli/options.h"
 #include "cli/stop_on_signal.h"
 #include "doctor/alternatives.h"
@@ -297,6 +298,10 @@ ExitStatus run(const DoctorFlags& flags) {
 }
 
 }  // namespace
+
+report::Diagnosis diagnose(const std::string& target) {
+  return diagnose_target(target, {});
+}
 
 Command doctor_command(CLI::App& program) {
   const auto flags = std::make_shared<DoctorFlags>();

@@ -26,7 +26,11 @@ the program's commands, as functions that return plain data.
 
 from typing import TYPE_CHECKING, Any
 
-from ._core import Error, __version__
+try:
+    from ._core import Error, __version__
+except ImportError as error:
+    from ._unloadable import explain
+    raise ImportError(explain(error)) from error
 from .check import check
 from .lab import figure, figures, reproduce, study, trace
 from .norm import Norm

@@ -77,19 +77,36 @@ class Report:
     """
 
     def __init__(self, profile: str, name: str = "profile", accepted: Iterable[str] = ()) -> None:
+        self._set(_core.Diagnosis(profile, name), profile, name, accepted)
+
+    def _set(self, subject: _core.Diagnosis, profile: str, name: str, accepted: Iterable[str]) -> None:
         self.profile = profile
         self.name = name
         self.accepted = (accepted,) if isinstance(accepted, str) else tuple(accepted)
-        self._diagnosis = _core.Diagnosis(profile, name, list(self.accepted))
+        self._diagnosis = subject.accepting(list(self.accepted))
         document = json.loads(self._diagnosis.json(None))
         self.findings = [_finding(finding) for finding in document["findings"]]
         self.coverage = _coverage(document["coverage"] or {})
 
     @classmethod
-    def read(cls, file: Path, accepted: Iterable[str] = ()) -> Report:
-        """Of a profile in a file."""
-        with open(file, encoding="utf-8") as profile:
-            return cls(profile.read(), os.fspath(file), accepted)
+    def read(cls, target: Path, accepted: Iterable[str] = ()) -> Report:
+        """Reads a profile, or diagnoses another target of `addnorm doctor`.
+
+        A target is a profile; a run of `addnorm train`, or a JSON file of its settings; or a model: a folder
+        with config.json and .safetensors files, one such file in it, or a .gguf file. A model, and a run that
+        has a checkpoint, is run forward and backward.
+
+        Error for anything else; FileNotFoundError if there is no such file or folder.
+        """
+        os.stat(target)
+        path = os.fsencode(target)
+        if _core.is_profile(path):
+            with open(target, encoding="utf-8") as profile:
+                return cls(profile.read(), os.fspath(target), accepted)
+        report = cls.__new__(cls)
+        subject = _core.diagnose(path)
+        report._set(subject, subject.profile(), os.fspath(target), accepted)
+        return report
 
     @property
     def sound(self) -> bool:
@@ -145,7 +162,7 @@ class Report:
         """Of the last step, for loggers: {"addnorm/layer 3/attention/sum_rms": 1.7, …}, and how many
         findings there are: "addnorm/broken", "addnorm/suspicious"."""
         lines = [json.loads(line) for line in self.profile.splitlines()[1:]]
-        last = max(line.get("step", 0) for line in lines)
+        last = max((line.get("step", 0) for line in lines), default=0)
         numbers = dict(_logged(line for line in lines if line.get("step", 0) == last))
         for severity in "broken", "suspicious":
             found = sum(finding.severity == severity for finding in self.findings)
@@ -157,7 +174,9 @@ class Report:
     def ignoring(self, *names: str, baseline: Path | None = None) -> Report:
         """The same without these findings, and without those in a file of save_baseline()."""
         known = [] if baseline is None else read_baseline(baseline).get(self.name, [])
-        return Report(self.profile, self.name, (*self.accepted, *names, *known))
+        report = Report.__new__(Report)
+        report._set(self._diagnosis, self.profile, self.name, (*self.accepted, *names, *known))
+        return report
 
     def assert_sound(self, ignore: Iterable[str] = (), baseline: Path | None = None) -> None:
         """AssertionError with the findings that are neither notes, nor ignored, nor in the baseline; or

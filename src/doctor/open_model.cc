@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
+#include <string_view>
 #include <utility>
 
 #include "base/require.h"
@@ -117,7 +119,12 @@ std::vector<Unreadable> unreadable(const model::Weights& weights,
 }  // namespace
 
 bool is_profile(const std::string& path) {
-  return path.ends_with(".jsonl");
+  if (path.ends_with(".jsonl")) return true;
+  if (!fs::is_regular_file(path)) return fs::exists(path) && !fs::is_directory(path);
+  std::array<char, 64> begin{};
+  std::ifstream(path).read(begin.data(), begin.size());
+  return std::string_view(begin.data(), begin.size()).find("\"addnorm_profile\"") !=
+         std::string_view::npos;
 }
 
 OpenedModel open_model(const std::string& path, const RecipeChange& change) {

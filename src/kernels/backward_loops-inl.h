@@ -25,6 +25,7 @@ class BackwardLoops {
  public:
   using V = Arithmetic<S>;
   static constexpr bool kHasFastLoops = kSpecialized<S, B>;
+  static constexpr std::size_t kStreamBytes = sizeof(S);
 
   /// Rows begin … end − 1. What they add to the gradients of γ and β goes to `d_gamma` and
   /// `d_beta`, where these are not null.

@@ -24,6 +24,7 @@ class ForwardLoops {
  public:
   using V = Arithmetic<S>;
   static constexpr bool kHasFastLoops = kSpecialized<S, B>;
+  static constexpr std::size_t kStreamBytes = sizeof(S);
 
   ForwardLoops(const NormOptions& options, const AddNormForward<S, B>& args, const Plan& call_plan)
       : plan(call_plan),

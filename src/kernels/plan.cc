@@ -20,8 +20,6 @@ constexpr std::size_t kTile = 1024;         // γ, β and one row of it take 12 
 static_assert(kTile % kBlock == 0);         // rows are summed and written by whole blocks
 constexpr std::size_t kGroup = kRowGroup;   // one root and one division serve four rows
 
-constexpr std::size_t kRegisterFeatures = 32;    // wider rows spill
-constexpr std::size_t kRegisterFeatures16 = 64;  // of 16 bits: the width of most attention heads
 constexpr std::size_t kRegisterRows = 8;         // two groups: one alone waits for its sums
 constexpr std::size_t kRegisterPrefetch = 1024;  // in the last-level cache up to a third
 
@@ -51,7 +49,7 @@ bool has_fast_loops(const Problem& problem, const Machine& machine) {
   return problem.plain && !mixed_float16 && (set == "avx512" || set == "avx2" || set == "neon");
 }
 bool fits_registers(const Problem& problem) {
-  const std::size_t most = problem.stream_bytes == 2 ? kRegisterFeatures16 : kRegisterFeatures;
+  const std::size_t most = register_features(problem.stream_bytes);
   return problem.features >= 8 && problem.features <= most && std::has_single_bit(problem.features);
 }
 Plan from_registers() {

@@ -37,6 +37,12 @@ enum class Loop {
   kWide,       ///< forward rows that are wider than the staging buffer, block by block
 };
 
+/// The features of the widest rows for which there is Loop::kRegisters, by the bytes of a value of the
+/// stream. Wider rows of float32 spill; 64 is the width of most attention heads.
+constexpr std::size_t register_features(std::size_t stream_bytes) {
+  return stream_bytes == 2 ? 64 : 32;
+}
+
 /// How rows are taken.
 struct Plan {
   Loop loop = Loop::kTwoPass;

@@ -76,7 +76,10 @@ std::size_t in_registers(const Direction& direction, std::size_t begin, std::siz
     case 32:
       return direction.template registers<32>(begin, end);
     case 64:
-      return direction.template registers<64>(begin, end);
+      if constexpr (register_features(Direction::kStreamBytes) == 64) {
+        return direction.template registers<64>(begin, end);
+      }
+      return begin;
     default:
       return begin;
   }

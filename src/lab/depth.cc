@@ -6,19 +6,19 @@
 namespace addnorm::lab {
 namespace {
 
-constexpr std::size_t kSteps = 100;
-constexpr std::size_t kWarmUp = 20;
-constexpr double kLearningRate = 4e-3;
+constexpr std::size_t kDepthSteps = 100;
+constexpr std::size_t kDepthWarmUp = 20;
+constexpr double kDepthLearningRate = 4e-3;
 
-std::vector<TrainingCurve> plan(const FigureOptions& options) {
+std::vector<TrainingCurve> depth_plan(const FigureOptions& options) {
   std::vector<TrainingCurve> curves;
   for (const std::string& placement : options.placements) {
     curves.push_back(at_depths(placement,
                                {.placement = placement,
                                 .width = options.width,
                                 .context = 16,
-                                .steps = kSteps,
-                                .learning_rate = {kLearningRate, kWarmUp}},
+                                .steps = kDepthSteps,
+                                .learning_rate = {kDepthLearningRate, kDepthWarmUp}},
                                options.layers));
   }
   return curves;
@@ -27,7 +27,7 @@ std::vector<TrainingCurve> plan(const FigureOptions& options) {
 }  // namespace
 
 FigureResult depth(const FigureOptions& options) {
-  const TrainedCurves trained(plan(options), options);
+  const TrainedCurves trained(depth_plan(options), options);
   FigureResult result;
   result.panels = {
       {.title = "The same few steps, at every depth",
@@ -37,7 +37,7 @@ FigureResult depth(const FigureOptions& options) {
            "On text kept aside, after {} steps at a learning rate of {} that grows over the first "
            "{}. More steps bring more of these stacks below byte frequencies; a skip that each "
            "branch disturbs little needs few.",
-           kSteps, kLearningRate, kWarmUp),
+           kDepthSteps, kDepthLearningRate, kDepthWarmUp),
        .measured = trained.losses(),
        .predicted = {trained.unigram_curve()}}};
   const std::string unmet = options.width == 32 ? "" : "it is about a width of 32";

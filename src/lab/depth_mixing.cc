@@ -16,7 +16,7 @@ namespace addnorm::lab {
 namespace {
 
 constexpr double kSpread = 0.3;  // of what is added to learned numbers
-constexpr double kTolerance = 1e-4;
+constexpr double kMixingTolerance = 1e-4;
 constexpr double kSinkhornTolerance = 0.01;  // 20 iterations are not all
 
 std::size_t sublayers_of(const std::vector<BlockPlacement>& placements) {
@@ -157,7 +157,7 @@ FigureResult depth_mixing(const FigureOptions& options) {
     const Mixing start = mixing_of(placements, {}, options.bug);
     result.panels.push_back(map_panel(name, start));
     add_curves(at_start, start);
-    const double tolerance = has_sinkhorn(placements) ? kSinkhornTolerance : kTolerance;
+    const double tolerance = has_sinkhorn(placements) ? kSinkhornTolerance : kMixingTolerance;
     result.checks.push_back(check_entries(claim + ", at the start", start, tolerance));
     if (!start.has_learned) continue;
     const Mixing drawn =

@@ -14,7 +14,7 @@
 namespace addnorm::lab {
 namespace {
 
-constexpr char kSource[] = "docs/theory.md";
+constexpr char kEpsilonSource[] = "docs/theory.md";
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 std::vector<double> decades(int first, int last) {
@@ -25,11 +25,11 @@ std::vector<double> decades(int first, int last) {
 
 // Where ε is added.
 
-struct Place {
+struct EpsilonPlace {
   EpsilonAt at;
   const char* text;
 };
-constexpr Place kPlaces[] = {{EpsilonAt::kVariance, "√(σ² + ε)"}, {EpsilonAt::kDeviation, "σ + ε"}};
+constexpr EpsilonPlace kPlaces[] = {{EpsilonAt::kVariance, "√(σ² + ε)"}, {EpsilonAt::kDeviation, "σ + ε"}};
 constexpr double kEpsilons[] = {1e-12, 1e-6, 1e-5};
 
 void add_deviations(Panel& panel, const NormOptions& norm, const std::string& name,
@@ -60,7 +60,7 @@ void add_places(FigureResult& result, const FigureOptions& options) {
                      fmt::format("{}, ε = {:g}", text, epsilon), options);
       result.checks.push_back(check_curve(
           fmt::format("The output of a row has deviation σ ÷ ({}), ε = {:g}", text, epsilon),
-          kSource, panel.measured.back(), panel.predicted.back()));
+          kEpsilonSource, panel.measured.back(), panel.predicted.back()));
     }
   }
   result.panels.push_back(std::move(panel));
@@ -152,7 +152,7 @@ void add_storage(FigureResult& result, const FigureOptions& options) {
         check_curve(fmt::format("{}: the error is that of rounding what is read and what is "
                                 "written",
                                 storage.name),
-                    kSource, panel.measured.back(), panel.predicted.back()));
+                    kEpsilonSource, panel.measured.back(), panel.predicted.back()));
     result.checks.push_back(check_gaps(
         fmt::format("{}: a row is lost where its σ overflows, from {:g} on, and no other",
                     storage.name, storage.format.overflows_from),
@@ -203,13 +203,13 @@ void add_half_statistics(FigureResult& result, const FigureOptions& options) {
               .predicted = {within_factor("float32", sizes, sound_expected, 1 + kHalfRounding),
                             within_factor("float16", sizes, half_expected, 1 + kHalfRounding)}};
   result.checks.push_back(check_curve("Statistics in float32 hold for all that float16 can store",
-                                      kSource, panel.measured[0], panel.predicted[0]));
-  result.checks.push_back(check_curve("Statistics in float16 give 0 from |x − μ| = 256 on", kSource,
+                                      kEpsilonSource, panel.measured[0], panel.predicted[0]));
+  result.checks.push_back(check_curve("Statistics in float16 give 0 from |x − μ| = 256 on", kEpsilonSource,
                                       panel.measured[1], panel.predicted[1]));
   result.checks.push_back(check_gaps("Statistics in float32 give a number unless x overflows",
-                                     kSource, panel.measured[0], sound_expected));
+                                     kEpsilonSource, panel.measured[0], sound_expected));
   result.checks.push_back(
-      check_gaps("Statistics in float16 give no number up to |x − μ| = 2^-13 either", kSource,
+      check_gaps("Statistics in float16 give no number up to |x − μ| = 2^-13 either", kEpsilonSource,
                  panel.measured[1], half_expected));
   result.panels.push_back(std::move(panel));
 }

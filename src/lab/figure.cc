@@ -157,7 +157,7 @@ FigureOptions complete(const Figure& figure, FigureOptions options) {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kStandardErrors = 4;
+constexpr double kPanelErrors = 4;      // standard errors that a measured mean may be off by
 constexpr std::size_t kLeastDraws = 4;  // of which a spread is worth something
 
 /// √(Σ(v − mean)²/(n − 1)/n) of the draws at i.
@@ -260,7 +260,7 @@ std::vector<CurvePoint> common_points(const Series& measured, const Series& pred
     const double high = predicted.high[i];
     points.push_back({.x = predicted.x[i],
                       .value = measured.y[m],
-                      .error = measured.error.empty() ? 0 : kStandardErrors * measured.error[m],
+                      .error = measured.error.empty() ? 0 : kPanelErrors * measured.error[m],
                       .low = low,
                       .middle = predicted.y.empty() ? (low + high) / 2 : predicted.y[i],
                       .high = high});

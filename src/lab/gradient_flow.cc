@@ -6,7 +6,7 @@
 namespace addnorm::lab {
 namespace {
 
-constexpr double kFactor = 1.4;
+constexpr double kFlowFactor = 1.4;
 
 struct Arrangement {
   std::string name;
@@ -57,8 +57,8 @@ FigureResult gradient_flow(const FigureOptions& options) {
                .caption = "Of what each layer reads; the last point is what the last one leaves."};
   for (const Arrangement& a : arrangements(options.layers[0])) {
     const StackSample sample(wide_stack(a.placements, options.width), options);
-    result.checks.push_back(add_curves(gradient, sample, Quantity::kGradientRms, a.name, kFactor));
-    result.checks.push_back(add_curves(stream, sample, Quantity::kStreamRms, a.name, kFactor));
+    result.checks.push_back(add_curves(gradient, sample, Quantity::kGradientRms, a.name, kFlowFactor));
+    result.checks.push_back(add_curves(stream, sample, Quantity::kStreamRms, a.name, kFlowFactor));
     result.checks.push_back(check_fate(a, gradient.measured.back(), options.layers[0]));
   }
   result.panels = {gradient, stream};

@@ -13,24 +13,24 @@
 namespace addnorm::lab {
 namespace {
 
-constexpr char kSource[] = "docs/theory.md";
+constexpr char kInstabilitySource[] = "docs/theory.md";
 constexpr std::size_t kFeatures = 5;
-constexpr std::size_t kTokens = 1000;         // of each seed
+constexpr std::size_t kTokensPerSeed = 1000;         // of each seed
 constexpr std::size_t kGradientTokens = 200;  // the first of them
 constexpr double kEpsilon = 1e-8;
 constexpr double kFactors[] = {1, 3, 10, 30, 100, 300, 1000};
 
 /// Several times the rounding of float32, relative; a median is one of its values.
-constexpr double kRounding = 1e-5;
+constexpr double kInstabilityRounding = 1e-5;
 
 enum class Residual { kOn, kOff };
 
 /// What is looked at, for one factor of F.
-enum Quantity { kStableCosine, kBranchCosine, kGrowth, kJacobian, kQuantities };
+enum MedianOf { kStableCosine, kBranchCosine, kGrowth, kJacobian, kQuantities };
 
 struct Draw {
-  Matrix<float> x{kTokens, kFeatures};
-  Matrix<float> branch{kTokens, kFeatures};
+  Matrix<float> x{kTokensPerSeed, kFeatures};
+  Matrix<float> branch{kTokensPerSeed, kFeatures};
 };
 Draw draw(std::uint64_t seed) {
   Draw drawn;
@@ -78,7 +78,7 @@ Curves measure(const StackPlan& plan, const Draw& drawn) {
     const Matrix<float> branch = times(factor, drawn.branch);
     const NormSample now = sample_norm(plan, {drawn.x, branch});
     std::array<std::vector<double>, kQuantities> tokens;
-    for (std::size_t t = 0; t < kTokens; ++t) {
+    for (std::size_t t = 0; t < kTokensPerSeed; ++t) {
       const auto y = now.y.view().row(t);
       tokens[kStableCosine].push_back(cosine(y, stable.y.view().row(t)));
       tokens[kBranchCosine].push_back(cosine(y, alone.y.view().row(t)));
@@ -101,7 +101,7 @@ Curves predict(Residual residual, const Draw& drawn) {
   Curves curves;
   for (const double factor : kFactors) {
     std::array<std::vector<double>, kQuantities> tokens;
-    for (std::size_t t = 0; t < kTokens; ++t) {
+    for (std::size_t t = 0; t < kTokensPerSeed; ++t) {
       const theory::SumMoments sum =
           moments(residual, drawn.x.view().row(t), drawn.branch.view().row(t));
       const double sigma = std::sqrt(sum.variance(factor));
@@ -123,7 +123,7 @@ struct Medians {
   std::vector<Curves> measured, predicted;
 };
 
-Series curve(const std::vector<Curves>& seeds, Quantity quantity, const char* name) {
+Series curve(const std::vector<Curves>& seeds, MedianOf quantity, const char* name) {
   return mean_curve(name, {std::begin(kFactors), std::end(kFactors)},
                     mapped(seeds, [&](const Curves& seed) { return seed[quantity]; }));
 }
@@ -140,7 +140,7 @@ Medians run(Residual residual, const FigureOptions& options) {
 }
 
 struct QuantityText {
-  Quantity quantity;
+  MedianOf quantity;
   const char* title;
   const char* y;
   const char* caption;
@@ -177,9 +177,9 @@ void add_curves(FigureResult& result, Residual residual, const Medians& run) {
     Panel& panel = result.panels[i];
     const Series line = curve(run.predicted, text.quantity, name);
     panel.measured.push_back(curve(run.measured, text.quantity, name));
-    panel.predicted.push_back(within_factor(name, line.x, line.y, 1 + kRounding));
+    panel.predicted.push_back(within_factor(name, line.x, line.y, 1 + kInstabilityRounding));
     result.checks.push_back(
-        check_curve(fmt::format("{}: {}", name, on ? text.claim_on : text.claim_off), kSource,
+        check_curve(fmt::format("{}: {}", name, on ? text.claim_on : text.claim_off), kInstabilitySource,
                     panel.measured.back(), panel.predicted.back()));
   }
 }
@@ -187,7 +187,7 @@ void add_curves(FigureResult& result, Residual residual, const Medians& run) {
 /// A median over uniform draws, to the digits that are given, and how far medians over one seed's
 /// tokens are from it (one standard deviation).
 struct KnownMedian {
-  Quantity quantity;
+  MedianOf quantity;
   const char* claim;
   double value, half_digit, spread;
 };
@@ -206,7 +206,7 @@ void add_known_medians(FigureResult& result, const Medians& run) {
         known.half_digit +
         kStandardErrors * known.spread / std::sqrt(static_cast<double>(run.measured.size()));
     result.checks.push_back({.claim = known.claim,
-                             .source = kSource,
+                             .source = kInstabilitySource,
                              .measured = measured,
                              .low = known.value - tolerance,
                              .high = known.value + tolerance});

@@ -11,11 +11,11 @@
 namespace addnorm::lab {
 namespace {
 
-constexpr char kSource[] = "Ba et al. 2016; Ioffe and Szegedy 2015; docs/theory.md";
+constexpr char kLayerVsBatchSource[] = "Ba et al. 2016; Ioffe and Szegedy 2015; docs/theory.md";
 /// Of an output, in float32: docs/numerics.md promises it.
-constexpr double kRounding = 2e-6;
+constexpr double kLayerVsBatchRounding = 2e-6;
 /// What 1 in 2 million draws is beyond.
-constexpr double kStandardErrors = 5;
+constexpr double kLayerVsBatchErrors = 5;
 
 struct BatchNormOutput {
   Matrix<float> y;
@@ -97,7 +97,7 @@ Panel means_panel(std::string title, std::string x_label, std::string caption,
               .measured = curves};
   const std::size_t n = curves[0].x.size();
   panel.predicted = {within(std::string(zero), curves[0].x, std::vector<double>(n),
-                            std::vector<double>(n, kRounding))};
+                            std::vector<double>(n, kLayerVsBatchRounding))};
   return panel;
 }
 
@@ -128,20 +128,20 @@ void add_directions(FigureResult& result, const FigureOptions& options) {
                    {"BatchNorm", features_x, row_means(batch_features)}},
                   "BatchNorm"));
   const auto& panels = result.panels;
-  result.checks.push_back(check_curve("LayerNorm: each token has mean 0", kSource,
+  result.checks.push_back(check_curve("LayerNorm: each token has mean 0", kLayerVsBatchSource,
                                       panels[0].measured[1], panels[0].predicted[0]));
-  result.checks.push_back(check_curve("BatchNorm: each feature has mean 0", kSource,
+  result.checks.push_back(check_curve("BatchNorm: each feature has mean 0", kLayerVsBatchSource,
                                       panels[1].measured[2], panels[1].predicted[0]));
   result.checks.push_back({.claim = "LayerNorm: the largest distance of a token's deviation from "
                                     "σ/√(σ² + ε), almost 1",
-                           .source = kSource,
+                           .source = kLayerVsBatchSource,
                            .measured = deviation_error(x, layer),
-                           .high = kRounding});
+                           .high = kLayerVsBatchRounding});
   result.checks.push_back({.claim = "BatchNorm: the largest distance of a feature's deviation from "
                                     "σ/√(σ² + ε), almost 1",
-                           .source = kSource,
+                           .source = kLayerVsBatchSource,
                            .measured = deviation_error(features, batch_features),
-                           .high = kRounding});
+                           .high = kLayerVsBatchRounding});
 }
 
 constexpr std::size_t kBatches[] = {1, 2, 4, 8, 16, 32, 64, 128, 256};
@@ -207,8 +207,8 @@ Series within_sampling(std::string name, const std::vector<double>& y,
                        const std::vector<double>& spread, double n) {
   std::vector<double> tolerance;
   for (std::size_t i = 0; i < y.size(); ++i) {
-    const double sampling = kStandardErrors * spread[i] / (2 * std::sqrt(n));
-    tolerance.push_back(y[i] * (sampling + kRounding));
+    const double sampling = kLayerVsBatchErrors * spread[i] / (2 * std::sqrt(n));
+    tolerance.push_back(y[i] * (sampling + kLayerVsBatchRounding));
   }
   return within(std::move(name), batch_axis(), y, tolerance);
 }
@@ -254,14 +254,14 @@ void add_batch_sizes(FigureResult& result, const FigureOptions& options) {
                    curve("BatchNorm", &BatchErrors::batch_change)},
       .predicted = {within("LayerNorm", batch_axis(), std::vector<double>(of_normal.size()),
                            std::vector<double>(of_normal.size()))}};
-  result.checks.push_back(check_curve("BatchNorm's mean is off by 1/√B deviations", kSource,
+  result.checks.push_back(check_curve("BatchNorm's mean is off by 1/√B deviations", kLayerVsBatchSource,
                                       estimates.measured[0], estimates.predicted[0]));
-  result.checks.push_back(check_curve("BatchNorm's variance is off by √(2B − 1)/B", kSource,
+  result.checks.push_back(check_curve("BatchNorm's variance is off by √(2B − 1)/B", kLayerVsBatchSource,
                                       estimates.measured[1], estimates.predicted[1]));
   result.checks.push_back(check_curve("LayerNorm's output of a token does not depend on the batch",
-                                      kSource, change.measured[0], change.predicted[0]));
+                                      kLayerVsBatchSource, change.measured[0], change.predicted[0]));
   result.checks.push_back({.claim = "BatchNorm gives β, which is 0, for a batch of one token",
-                           .source = kSource,
+                           .source = kLayerVsBatchSource,
                            .measured = output_of_one_token(options)});
   result.panels.push_back(std::move(estimates));
   result.panels.push_back(std::move(change));
@@ -329,7 +329,7 @@ void add_padding(FigureResult& result, const FigureOptions& options) {
   };
   auto predict = [&](const char* name, std::vector<double> PaddingDraw::*values) {
     return within(name, kShares, curve(name, values).y,
-                  std::vector<double>(kShares.size(), kRounding));
+                  std::vector<double>(kShares.size(), kLayerVsBatchRounding));
   };
   Panel panel{.title = "Sequences of different lengths, padded with 0",
               .x = {"padded share of the batch"},
@@ -342,11 +342,11 @@ void add_padding(FigureResult& result, const FigureOptions& options) {
               .predicted = {predict("BatchNorm's mean", &PaddingDraw::predicted_mean),
                             predict("BatchNorm's variance", &PaddingDraw::predicted_variance)}};
   result.checks.push_back(check_curve("A padded share p leaves BatchNorm (1 − p) of the mean",
-                                      kSource, panel.measured[0], panel.predicted[0]));
-  result.checks.push_back(check_curve("… and makes its variance (1 − p)·(σ² + p·μ²)", kSource,
+                                      kLayerVsBatchSource, panel.measured[0], panel.predicted[0]));
+  result.checks.push_back(check_curve("… and makes its variance (1 − p)·(σ² + p·μ²)", kLayerVsBatchSource,
                                       panel.measured[1], panel.predicted[1]));
   result.checks.push_back({.claim = "Padding changes no bit of LayerNorm's output of a token",
-                           .source = kSource,
+                           .source = kLayerVsBatchSource,
                            .measured = static_cast<double>(changed)});
   result.panels.push_back(std::move(panel));
 }

@@ -10,10 +10,9 @@
 namespace addnorm::lab {
 namespace {
 
-constexpr char kSource[] = "Ba et al. 2016; docs/theory.md";
+constexpr char kLayerNormSource[] = "Ba et al. 2016; docs/theory.md";
 /// Of an output, in float32: docs/numerics.md promises it.
-constexpr double kRounding = 2e-6;
-constexpr double kHalfUlp = 0x1p-24;
+constexpr double kLayerNormRounding = 2e-6;
 constexpr theory::Moments kBefore{5, 100};
 
 /// One token for each seed.
@@ -93,7 +92,7 @@ void add_densities(FigureResult& result, const Tokens& tokens) {
                           "After the norm, counts follow (1 − z²/(d − 1))^((d − 4)/2)"};
   for (std::size_t i = 0; i < std::size(claims); ++i) {
     const Panel& panel = result.panels[i];
-    result.checks.push_back(check_curve(claims[i], kSource, panel.measured[0], panel.predicted[0]));
+    result.checks.push_back(check_curve(claims[i], kLayerNormSource, panel.measured[0], panel.predicted[0]));
   }
 }
 
@@ -113,7 +112,7 @@ void add_one_token(FigureResult& result, const Tokens& tokens) {
     after.push_back(b);
     expected.push_back((a - mean(x)) / divide_by);
   }
-  const std::vector<double> tolerance(before.size(), kRounding);
+  const std::vector<double> tolerance(before.size(), kLayerNormRounding);
   const Panel panel{.title = "One token, feature by feature",
                     .x = {"before"},
                     .y = {"after"},
@@ -122,10 +121,10 @@ void add_one_token(FigureResult& result, const Tokens& tokens) {
                         "and their distances' ratios stay.",
                     .measured = {{"features", before, after}},
                     .predicted = {within("features", before, expected, tolerance)}};
-  result.checks.push_back(check_curve("Every feature is (x − μ)/√(σ² + ε)", kSource,
+  result.checks.push_back(check_curve("Every feature is (x − μ)/√(σ² + ε)", kLayerNormSource,
                                       panel.measured[0], panel.predicted[0]));
   result.checks.push_back({.claim = "No feature has changed its place in the order",
-                           .source = kSource,
+                           .source = kLayerNormSource,
                            .measured = static_cast<double>(out_of_order)});
   result.panels.push_back(panel);
 }
@@ -142,13 +141,13 @@ void add_moments(FigureResult& result, const Tokens& tokens) {
     keep_larger(farthest_variance, covariance(y, y) - want * want);
   }
   result.checks.push_back({.claim = "After the norm, every token has mean 0",
-                           .source = kSource,
+                           .source = kLayerNormSource,
                            .measured = farthest_mean,
-                           .high = kRounding});
+                           .high = kLayerNormRounding});
   result.checks.push_back({.claim = "… and variance σ²/(σ² + ε), but for what is given here",
-                           .source = kSource,
+                           .source = kLayerNormSource,
                            .measured = farthest_variance,
-                           .high = 2 * kRounding});
+                           .high = 2 * kLayerNormRounding});
 }
 
 /// LayerNorm(a·x + b) beside LayerNorm(x): the largest difference in one token, for each a.
@@ -182,7 +181,7 @@ Rescaled rescale(const StackPlan& plan, const FigureOptions& options) {
     const double expected =
         reach * std::abs(1 / theory::divisor({}, sigma) - a / theory::divisor({}, a * sigma));
     // The rounding of a·x + b moves a value, the mean and the deviation.
-    const double tolerance = 2 * kRounding + 3 * largest_input * kHalfUlp / (a * sigma);
+    const double tolerance = 2 * kLayerNormRounding + 3 * largest_input * kHalfUlp / (a * sigma);
     result.a.push_back(a);
     result.measured.push_back(largest);
     result.low.push_back(std::max(0.0, expected - tolerance));
@@ -203,7 +202,7 @@ void add_invariance(FigureResult& result, const StackPlan& plan, const FigureOpt
       .measured = {{"change", rescaled.a, rescaled.measured}},
       .predicted = {{"change", rescaled.a, {}, rescaled.low, rescaled.high}}};
   result.checks.push_back(check_curve("LayerNorm(a·x + b) is LayerNorm(x), but for ε and rounding",
-                                      kSource, panel.measured[0], panel.predicted[0]));
+                                      kLayerNormSource, panel.measured[0], panel.predicted[0]));
   result.panels.push_back(panel);
 }
 

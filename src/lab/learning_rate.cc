@@ -6,7 +6,7 @@
 namespace addnorm::lab {
 namespace {
 
-constexpr std::size_t kSteps = 150;
+constexpr std::size_t kRateSteps = 150;
 constexpr double kRates[] = {5e-4, 2e-3, 8e-3, 32e-3, 128e-3};
 
 std::vector<TrainingCurve> plan(const FigureOptions& options, Initialization initialization) {
@@ -18,7 +18,7 @@ std::vector<TrainingCurve> plan(const FigureOptions& options, Initialization ini
       curve.jobs.push_back({.placement = placement,
                             .layers = options.layers[0],
                             .width = options.width,
-                            .steps = kSteps,
+                            .steps = kRateSteps,
                             .learning_rate = {rate, 0},
                             .initialization = initialization});
     }
@@ -31,7 +31,7 @@ Panel panel_of(const char* title, const TrainedCurves& trained) {
           .x = {"learning rate", AxisScale::kLog},
           .y = {"loss after training, nats per byte"},
           .caption =
-              fmt::format("On text kept aside, after {} steps of AdamW without warm-up.", kSteps),
+              fmt::format("On text kept aside, after {} steps of AdamW without warm-up.", kRateSteps),
           .measured = trained.losses(),
           .predicted = {trained.unigram_curve()}};
 }

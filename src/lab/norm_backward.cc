@@ -12,10 +12,10 @@
 namespace addnorm::lab {
 namespace {
 
-constexpr char kSource[] = "Xu et al. 2019, eq. 3–5; docs/theory.md";
+constexpr char kBackwardSource[] = "Xu et al. 2019, eq. 3–5; docs/theory.md";
 constexpr NormOptions kNorm{};
 /// Of a gradient, in parts of its largest value: docs/numerics.md promises it.
-constexpr double kRounding = 1e-6;
+constexpr double kBackwardRounding = 1e-6;
 
 struct Row {
   Matrix<float> x, dy;
@@ -61,7 +61,7 @@ void add_one_gradient(FigureResult& result, const FigureOptions& options) {
   const std::vector<double> feature = count_up(options.width);
   const std::vector<double> expected = central_differences(row);
   const auto [least, most] = std::ranges::minmax(expected);
-  const std::vector<double> tolerance(expected.size(), kRounding * std::max(most, -least));
+  const std::vector<double> tolerance(expected.size(), kBackwardRounding * std::max(most, -least));
   const Panel panel{
       .title = "One gradient",
       .x = {"feature"},
@@ -72,7 +72,7 @@ void add_one_gradient(FigureResult& result, const FigureOptions& options) {
       .measured = {{"in", feature, {row.dy.flat().begin(), row.dy.flat().end()}},
                    {"out", feature, {dx.flat().begin(), dx.flat().end()}}},
       .predicted = {within("out", feature, expected, tolerance)}};
-  result.checks.push_back(check_curve("dx is what central differences in float64 give", kSource,
+  result.checks.push_back(check_curve("dx is what central differences in float64 give", kBackwardSource,
                                       panel.measured[1], panel.predicted[0]));
   result.panels.push_back(panel);
 }
@@ -104,16 +104,16 @@ Series predicted_jacobian(const std::vector<double>& sigmas, std::size_t d) {
   return within_factor(
       "derivative", sigmas,
       mapped(sigmas, [&](double sigma) { return theory::jacobian_norm(d, sigma, kNorm.epsilon); }),
-      1 + 10 * kRounding);
+      1 + 10 * kBackwardRounding);
 }
 Series predicted_part(const char* name, const std::vector<double>& sigmas,
                       double (*law)(double deviation, double epsilon)) {
-  constexpr double kLargest = 5;  // of the gradient's values, in which kRounding counts
+  constexpr double kLargest = 5;  // of the gradient's values, in which kBackwardRounding counts
   Series curve{name, sigmas, {}};
   for (const double sigma : sigmas) {
     const double value = law(sigma, kNorm.epsilon);
-    curve.low.push_back(std::max(0.0, value - kLargest * kRounding));
-    curve.high.push_back(value + kLargest * kRounding);
+    curve.low.push_back(std::max(0.0, value - kLargest * kBackwardRounding));
+    curve.high.push_back(value + kLargest * kBackwardRounding);
   }
   return curve;
 }
@@ -148,10 +148,10 @@ void add_scales(FigureResult& result, const FigureOptions& options) {
       .predicted = {predicted_part("mean", sigmas, [](double, double) { return 0.0; }),
                     predicted_part("along x̂", sigmas, theory::left_along_x_hat)}};
   result.checks.push_back(check_curve("The derivative has size √(d − 2 + (ε/(σ² + ε))²)/√(σ² + ε)",
-                                      kSource, size.measured[0], size.predicted[0]));
-  result.checks.push_back(check_curve("Nothing is left of the gradient's mean", kSource,
+                                      kBackwardSource, size.measured[0], size.predicted[0]));
+  result.checks.push_back(check_curve("Nothing is left of the gradient's mean", kBackwardSource,
                                       parts.measured[0], parts.predicted[0]));
-  result.checks.push_back(check_curve("ε/(σ² + ε) is left of its part along x̂", kSource,
+  result.checks.push_back(check_curve("ε/(σ² + ε) is left of its part along x̂", kBackwardSource,
                                       parts.measured[1], parts.predicted[1]));
   result.panels.push_back(std::move(size));
   result.panels.push_back(std::move(parts));
@@ -197,7 +197,7 @@ void add_widths(FigureResult& result, const FigureOptions& options) {
                         "half of it at d = 4, nearly nothing in a wide model.",
                     .measured = {mean_curve("removed", widths, draws)},
                     .predicted = {within("removed", widths, expected, tolerance)}};
-  result.checks.push_back(check_curve("The norm takes 2/d of a random gradient's square", kSource,
+  result.checks.push_back(check_curve("The norm takes 2/d of a random gradient's square", kBackwardSource,
                                       panel.measured[0], panel.predicted[0]));
   result.panels.push_back(panel);
 }

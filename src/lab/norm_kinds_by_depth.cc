@@ -10,7 +10,7 @@ namespace addnorm::lab {
 namespace {
 
 /// What a mean over seeds may differ from theory by.
-constexpr double kFactor = 1.25;
+constexpr double kKindsFactor = 1.25;
 
 constexpr NormKind kKinds[] = {NormKind::kLayer, NormKind::kRms, NormKind::kDyT, NormKind::kDerf};
 
@@ -91,7 +91,7 @@ Series over_root(Series curve) {
   return curve;
 }
 
-struct Panels {
+struct KindsPanels {
   Panel depth{.title = "The gradient of the first layer, by depth",
               .x = {"layers", AxisScale::kLog},
               .y = {"relative to that after the last layer", AxisScale::kLog},
@@ -110,7 +110,7 @@ struct Panels {
 }  // namespace
 
 FigureResult norm_kinds_by_depth(const FigureOptions& options) {
-  Panels panels;
+  KindsPanels panels;
   FigureResult result;
   const std::vector<double> depths(options.layers.begin(), options.layers.end());
   for (const NormKind kind : kKinds) {
@@ -127,7 +127,7 @@ FigureResult norm_kinds_by_depth(const FigureOptions& options) {
       unmet = sample.unmet(Quantity::kGradientRms, Reach::kEveryLayer);
     }
     const Series curve = rms_curve(name, depths, measured);
-    const Series theory = within_factor(name, depths, predicted, kFactor);
+    const Series theory = within_factor(name, depths, predicted, kKindsFactor);
     Check check = check_mean(
         fmt::format("{}: the gradient is as mean-field theory says, at every depth", name),
         "docs/theory.md", curve, theory);

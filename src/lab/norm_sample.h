@@ -15,6 +15,9 @@
 
 namespace addnorm::lab {
 
+/// Half a unit in the last place of a float32 between 1 and 2.
+inline constexpr double kHalfUlp = 0x1p-24;
+
 /// A plan of one layer, post-norm; with a bug what it makes of it.
 StackPlan post_norm_plan(const NormOptions& norm, std::size_t d_model,
                          const SilentBug* bug = nullptr);

@@ -8,11 +8,10 @@
 namespace addnorm::lab {
 namespace {
 
-constexpr char kSource[] = "Vaswani et al. 2017; Ba et al. 2016";
+constexpr char kPipelineSource[] = "Vaswani et al. 2017; Ba et al. 2016";
 /// Of an output, in float32: docs/numerics.md promises it.
-constexpr double kRounding = 2e-6;
+constexpr double kPipelineRounding = 2e-6;
 /// Half of the distance of float32 numbers, relative.
-constexpr double kHalfUlp = 0x1p-24;
 
 /// Self-attention over 8 tokens with Xavier's weights, in its Add & Norm.
 NormSample draw_sublayer(const FigureOptions& options, Matrix<float>& x) {
@@ -76,7 +75,7 @@ std::vector<Step> steps(const NormSample& sample, const Matrix<float>& given) {
           {"Sum x + F(x)", "The residual connection adds the input back: look for x's peaks.",
            first_token(sample.sum), sum, half_ulps},
           {"Normalized", "The sum with mean 0 and standard deviation 1: the same shape, rescaled.",
-           first_token(sample.y), normalized, std::vector<double>(d, kRounding)}};
+           first_token(sample.y), normalized, std::vector<double>(d, kPipelineRounding)}};
 }
 
 }  // namespace
@@ -88,7 +87,7 @@ FigureResult pipeline(const FigureOptions& options) {
   for (const Step& step : steps(sample, x)) result.panels.push_back(panel_of(step));
   const std::vector<Panel>& panels = result.panels;
   auto check = [&](const char* claim, const Panel& panel) {
-    result.checks.push_back(check_curve(claim, kSource, panel.measured[0], panel.predicted[0]));
+    result.checks.push_back(check_curve(claim, kPipelineSource, panel.measured[0], panel.predicted[0]));
   };
   check("The sublayer reads x as it is", panels[0]);
   check("The sum is x + F(x), rounded once", panels[2]);
@@ -97,15 +96,15 @@ FigureResult pipeline(const FigureOptions& options) {
   const auto y = sample.y.view().row(0);
   const double variance = std::pow(theory::output_deviation({}, deviation(sum)), 2);
   result.checks.push_back({.claim = "The output has mean 0",
-                           .source = kSource,
+                           .source = kPipelineSource,
                            .measured = mean(y),
-                           .low = -kRounding,
-                           .high = kRounding});
+                           .low = -kPipelineRounding,
+                           .high = kPipelineRounding});
   result.checks.push_back({.claim = "The output has variance σ²/(σ² + ε), which is 1",
-                           .source = kSource,
+                           .source = kPipelineSource,
                            .measured = covariance(y, y),
-                           .low = variance - 2 * kRounding,
-                           .high = variance + 2 * kRounding});
+                           .low = variance - 2 * kPipelineRounding,
+                           .high = variance + 2 * kPipelineRounding});
   return result;
 }
 

@@ -9,7 +9,7 @@ namespace addnorm::lab {
 namespace {
 
 /// What a mean over seeds may differ from theory by; at width 64 it does by a tenth.
-constexpr double kFactor = 1.25;
+constexpr double kPlacementFactor = 1.25;
 
 using Samples = std::vector<StackSample>;  // of one placement, by depth
 using Draws = std::vector<std::vector<double>>;
@@ -36,7 +36,7 @@ Series in_theory(const std::string& name, const Samples& samples,
   for (const StackSample& sample : samples) {
     y.push_back(std::sqrt(square(sample.theory().down_gradient)));
   }
-  return within_factor(name, depths(samples), y, kFactor);
+  return within_factor(name, depths(samples), y, kPlacementFactor);
 }
 
 double first(const std::vector<double>& squares) {
@@ -93,7 +93,7 @@ Check check_power(const std::string& claim, const Samples& samples, double power
   return check;
 }
 
-struct Panels {
+struct PlacementPanels {
   Panel last{.title = "The last layer's gradient, by depth",
              .x = {"layers", AxisScale::kLog},
              .y = {"norm of the gradient of the feed-forward's second weight", AxisScale::kLog},
@@ -109,14 +109,14 @@ struct Panels {
                   "have the larger ones."};
   Panel layers;
 
-  explicit Panels(std::size_t deepest)
+  explicit PlacementPanels(std::size_t deepest)
       : layers{.title = fmt::format("Gradient by layer, of {} layers", deepest),
                .x = {"layer"},
                .y = {"norm of the gradient of the feed-forward's second weight", AxisScale::kLog},
                .caption = "How much each layer is asked to change at the first step."} {}
 };
 
-void add_placement(const std::string& name, const Samples& samples, Panels& panels,
+void add_placement(const std::string& name, const Samples& samples, PlacementPanels& panels,
                    std::vector<Check>& checks) {
   panels.last.measured.push_back(rms_curve(name, depths(samples), draws(samples, last)));
   panels.last.predicted.push_back(in_theory(name, samples, last));
@@ -131,7 +131,7 @@ void add_placement(const std::string& name, const Samples& samples, Panels& pane
   add("the last layer's gradient", panels.last, Reach::kLastLayer);
   add("its ratio to the first layer's", panels.ratio, Reach::kEveryLayer);
   checks.push_back(
-      add_curves(panels.layers, samples.back(), Quantity::kWeightGradient, name, kFactor));
+      add_curves(panels.layers, samples.back(), Quantity::kWeightGradient, name, kPlacementFactor));
   if (name == "post") {
     checks.push_back(check_power(
         "post: the last layer's gradient does not depend on depth, its power is 0 ± 0.15", samples,
@@ -151,7 +151,7 @@ void add_placement(const std::string& name, const Samples& samples, Panels& pane
 }  // namespace
 
 FigureResult placement(const FigureOptions& options) {
-  Panels panels(options.layers.back());
+  PlacementPanels panels(options.layers.back());
   FigureResult result;
   for (const std::string& name : options.placements) {
     Samples samples;

@@ -14,9 +14,9 @@ constexpr double kStreamFactor = 1.3;
 constexpr double kGradientFactor = 2;
 /// Stacks that are drawn for one that is trained: they cost little.
 constexpr std::size_t kDraws = 8;
-constexpr std::size_t kSteps = 150;
-constexpr std::size_t kWarmUp = 75;
-constexpr double kLearningRate = 2e-3;
+constexpr std::size_t kTrainedSteps = 150;
+constexpr std::size_t kTrainedWarmUp = 75;
+constexpr double kTrainedLearningRate = 2e-3;
 
 /// One value of a curve, at the placement's place.
 Series point_of(const Series& curve, std::size_t at, double place) {
@@ -25,10 +25,10 @@ Series point_of(const Series& curve, std::size_t at, double place) {
   return point;
 }
 
-struct Panels {
+struct TrainedPanels {
   Panel stream, gradient, loss;
 
-  explicit Panels(const FigureOptions& options) {
+  explicit TrainedPanels(const FigureOptions& options) {
     const Axis rows{.label = "placement", .names = options.placements};
     stream = {
         .title = fmt::format("The stream after {} layers, before training", options.layers[0]),
@@ -46,17 +46,17 @@ struct Panels {
         .caption =
             "It starts after the last layer, or after the final norm of those that have one, "
             "which divides it by the size of the stream."};
-    loss = {.title = fmt::format("Loss after {} steps", kSteps),
+    loss = {.title = fmt::format("Loss after {} steps", kTrainedSteps),
             .x = rows,
             .y = {"nats per byte, on text kept aside"},
             .caption = fmt::format("With PyTorch's first weights, at a learning rate of {} that "
                                    "grows over {} steps.",
-                                   kLearningRate, kWarmUp)};
+                                   kTrainedLearningRate, kTrainedWarmUp)};
   }
 };
 
 /// Before training, of one placement.
-void add_sample(const std::string& name, double place, const FigureOptions& options, Panels& panels,
+void add_sample(const std::string& name, double place, const FigureOptions& options, TrainedPanels& panels,
                 std::vector<Check>& checks) {
   FigureOptions draws = options;
   draws.seeds *= kDraws;
@@ -82,8 +82,8 @@ void add_losses(const FigureOptions& options, Panel& panel, std::vector<Check>& 
                       {{.placement = placement,
                         .layers = options.layers[0],
                         .width = options.width,
-                        .steps = kSteps,
-                        .learning_rate = {kLearningRate, kWarmUp}}}});
+                        .steps = kTrainedSteps,
+                        .learning_rate = {kTrainedLearningRate, kTrainedWarmUp}}}});
   }
   const TrainedCurves trained(curves, options);
   panel.measured = trained.losses();
@@ -104,7 +104,7 @@ void add_losses(const FigureOptions& options, Panel& panel, std::vector<Check>& 
 
 FigureResult placements(const FigureOptions& options) {
   FigureResult result;
-  Panels panels(options);
+  TrainedPanels panels(options);
   for (std::size_t i = 0; i < options.placements.size(); ++i) {
     add_sample(options.placements[i], static_cast<double>(i), options, panels, result.checks);
   }

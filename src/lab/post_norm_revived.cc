@@ -13,8 +13,8 @@
 namespace addnorm::lab {
 namespace {
 
-constexpr double kFactor = 1.25;
-constexpr std::size_t kTokens = 8;
+constexpr double kRevivedFactor = 1.25;
+constexpr std::size_t kRevivedTokens = 8;
 
 /// E[f²] of what each sublayer gives before the first step: its two weights start with this gain.
 std::vector<double> branch_powers(const std::vector<BlockPlacement>& placements) {
@@ -43,7 +43,7 @@ double gradient_square(const std::vector<BlockPlacement>& placements, const Figu
   BareStream stream(plan);
   TorchGenerator generator(seed);
   const auto drawn = [&](double power) {
-    Matrix<double> rows(kTokens, options.width);
+    Matrix<double> rows(kRevivedTokens, options.width);
     generator.fill_normal(rows.flat(), 0, std::sqrt(power));
     return rows;
   };
@@ -60,7 +60,7 @@ double gradient_square(const std::vector<BlockPlacement>& placements, const Figu
 Series agreeing(const std::string& name, const std::vector<double>& depths,
                 const std::vector<double>& gradient, std::size_t width) {
   constexpr double kMostVariance = 0.6;
-  Series curve = within_factor(name, depths, gradient, kFactor);
+  Series curve = within_factor(name, depths, gradient, kRevivedFactor);
   for (std::size_t i = 0; i < gradient.size(); ++i) {
     const double variance = 8 * std::abs(std::log(gradient[i])) / static_cast<double>(width);
     if (variance > kMostVariance) {

@@ -6,7 +6,7 @@
 namespace addnorm::lab {
 namespace {
 
-constexpr double kFactor = 1.15;
+constexpr double kVarianceFactor = 1.15;
 /// A stream that grows further is shown on a scale of powers of ten.
 constexpr double kSteep = 1000;
 
@@ -22,7 +22,7 @@ Series pre_norm_bounds(std::size_t layers) {
   return bounds;
 }
 
-struct Panels {
+struct VariancePanels {
   Panel linear{.title = "The stream's variance, by layer",
                .x = {"layer"},
                .y = {"mean square of what each layer reads"},
@@ -42,7 +42,7 @@ struct Panels {
 };
 
 /// What is said of single placements, beside mean-field theory.
-void add_claims(const std::string& name, const StackSample& sample, Panels& panels,
+void add_claims(const std::string& name, const StackSample& sample, VariancePanels& panels,
                 std::vector<Check>& checks) {
   const Series stream = sample.measured(Quantity::kStreamPower, name);
   const double layers = static_cast<double>(sample.layers());
@@ -63,7 +63,7 @@ void add_claims(const std::string& name, const StackSample& sample, Panels& pane
     panels.sums.measured.push_back(sample.measured(Quantity::kSumPower, name));
     const Series& x = panels.sums.measured.back();
     panels.sums.predicted.push_back(
-        within_factor(name, x.x, std::vector<double>(x.x.size(), 1.5), kFactor));
+        within_factor(name, x.x, std::vector<double>(x.x.size(), 1.5), kVarianceFactor));
     checks.push_back(check_theory("post: the sum before the second norm has variance 3/2",
                                   "Xiong et al. 2020, lemma 2", sample, Quantity::kSumPower, x,
                                   panels.sums.predicted.back()));
@@ -73,14 +73,14 @@ void add_claims(const std::string& name, const StackSample& sample, Panels& pane
 }  // namespace
 
 FigureResult variance(const FigureOptions& options) {
-  Panels panels;
+  VariancePanels panels;
   FigureResult result;
   for (const std::string& name : options.placements) {
     const StackSample sample(wide_stack(parse_placements(name, options.layers[0]), options.width),
                              options);
     const bool is_steep = sample.predicted(Quantity::kStreamPower, name, 1).y.back() > kSteep;
     result.checks.push_back(add_curves(is_steep ? panels.steep : panels.linear, sample,
-                                       Quantity::kStreamPower, name, kFactor));
+                                       Quantity::kStreamPower, name, kVarianceFactor));
     add_claims(name, sample, panels, result.checks);
   }
   for (Panel* panel : {&panels.linear, &panels.sums, &panels.steep}) {

@@ -6,21 +6,21 @@
 namespace addnorm::lab {
 namespace {
 
-constexpr std::size_t kSteps = 300;
-constexpr std::size_t kWarmUp = 150;
+constexpr std::size_t kWarmUpRunSteps = 300;
+constexpr std::size_t kWarmUpSteps = 150;
 /// A third less, and post-norm trains 12 layers now and then; a third more, and warm-up does not
 /// always help.
-constexpr double kLearningRate = 6e-3;
+constexpr double kWarmUpLearningRate = 6e-3;
 
-std::vector<TrainingCurve> plan(const FigureOptions& options) {
+std::vector<TrainingCurve> warm_up_plan(const FigureOptions& options) {
   std::vector<TrainingCurve> curves;
   for (const std::string& placement : options.placements) {
-    for (const std::size_t warm_up : {std::size_t{0}, kWarmUp}) {
+    for (const std::size_t warm_up : {std::size_t{0}, kWarmUpSteps}) {
       curves.push_back(at_depths(placement + (warm_up > 0 ? ", warm-up" : ""),
                                  {.placement = placement,
                                   .width = options.width,
-                                  .steps = kSteps,
-                                  .learning_rate = {kLearningRate, warm_up}},
+                                  .steps = kWarmUpRunSteps,
+                                  .learning_rate = {kWarmUpLearningRate, warm_up}},
                                  options.layers));
     }
   }
@@ -33,7 +33,7 @@ FigureResult warm_up(const FigureOptions& options) {
   constexpr const char* kSource = "Xiong et al. 2020";
   constexpr double kDepth = 12;
   const std::string unmet = options.width == 32 ? "" : "it is about a width of 32";
-  const TrainedCurves trained(plan(options), options);
+  const TrainedCurves trained(warm_up_plan(options), options);
   FigureResult result;
   result.panels = {
       {.title = "With and without warm-up",
@@ -43,7 +43,7 @@ FigureResult warm_up(const FigureOptions& options) {
            "On text kept aside, after {} steps at a learning rate of {}, which is there from the "
            "first step or grows over {} steps. At the loss of byte frequencies alone a model has "
            "learned nothing of their order.",
-           kSteps, kLearningRate, kWarmUp),
+           kWarmUpRunSteps, kWarmUpLearningRate, kWarmUpSteps),
        .measured = trained.losses(),
        .predicted = {trained.unigram_curve()}}};
   result.checks = {

@@ -25,5 +25,5 @@ SECONDS=0
 beside/bin/python -I "$project/docs/snippets/check.py" >check.txt || { cat check.txt; exit 1; }
 grep -q residual-missing check.txt || { echo "wheel: docs/snippets/check.py finds nothing"; exit 1; }
 echo "wheel: README's three lines give their finding after $SECONDS s"
-OMP_NUM_THREADS=1 beside/bin/python -B -m pytest -q -p no:cacheprovider --import-mode=importlib \
-  "$tests"/python/*_test.py
+ADDNORM_PROGRAM=$out/beside/bin/addnorm OMP_NUM_THREADS=1 \
+  beside/bin/python -B -m pytest -q -p no:cacheprovider --import-mode=importlib "$tests"/python/*_test.py

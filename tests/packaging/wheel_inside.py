@@ -62,6 +62,17 @@ check(any("libgomp" in name for name in ours), f"OpenMP is not among {ours}")
 check(not any("dnnl" in path for path in loaded), "oneDNN is loaded")
 check("torch" not in sys.modules, "PyTorch is imported")
 
+# The program, as the command and as the module.
+command = os.path.join(os.path.dirname(sys.executable), "addnorm")
+profile = f"{source}/tests/golden/profiles/gpt2_residual_missing_1_attention.jsonl"
+for program in [command], [sys.executable, "-I", "-m", "addnorm"]:
+    version = subprocess.run([*program, "--version"], capture_output=True, text=True)
+    check(version.stdout.split()[-1:] == [addnorm.__version__], f"{program} --version gives {version}")
+    doctor = subprocess.run([*program, "doctor", profile], capture_output=True, text=True)
+    check(doctor.returncode == 1 and "residual-missing" in doctor.stdout, f"{program} doctor gives {doctor}")
+rules = {finding.rule for finding in addnorm.Report.read(profile).findings}
+check("residual-missing" in rules, f"Report.read finds {rules}")
+
 # What it computes.
 rng = np.random.default_rng(0)
 x, branch = rng.standard_normal((2, 300, 64)).astype(np.float32)

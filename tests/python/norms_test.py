@@ -240,6 +240,14 @@ def unaligned():
     return np.zeros(49, np.uint8)[1:].view(np.float32).reshape(3, 4)
 
 
+class InterfaceOnly:
+    """An array that has only NumPy's older protocol, `__array_interface__`."""
+
+    def __init__(self, array):
+        self.array = array
+        self.__array_interface__ = array.__array_interface__
+
+
 square = np.ones((3, 4), np.float32)
 BAD = [
     ({"x": None}, TypeError, "x is None, must be a NumPy array or have __dlpack__"),
@@ -247,6 +255,11 @@ BAD = [
     ({"x": np.ones((3, 4), int)}, TypeError, "x has the type int64, must be float32, float64"),
     ({"x": np.ones((3, 4), ">f4")}, TypeError, "x has the type >f4"),
     ({"x": np.ones((3, 4), np.longdouble)}, TypeError, "x has the type float128"),
+    ({"x": np.zeros((3, 4), "M8[s]")}, TypeError, r"x has the type datetime64\[s\], must be float32"),
+    ({"x": np.zeros((3, 4), [("a", "f4")])}, TypeError, r"x has the type \[\('a', '<f4'\)\], must be float32"),
+    ({"x": np.zeros((3, 4), object)}, TypeError, "x has the type object, must be float32"),
+    ({"x": memoryview(np.ones((3, 4), np.float32))}, TypeError, "x is a memoryview, must be a NumPy array"),
+    ({"x": InterfaceOnly(np.ones((3, 4), np.float32))}, TypeError, "x is a InterfaceOnly, must be a NumPy array"),
     ({"x": np.array(1, np.float32)}, addnorm.Error, "x is a single number"),
     ({"branch": np.ones((3, 4))}, TypeError, "branch has the type float64, must have float32"),
     ({"branch": np.ones((3, 4), np.float16)}, TypeError,

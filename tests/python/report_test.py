@@ -10,6 +10,7 @@ import sys
 import addnorm
 import pytest
 
+GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 PROFILES = sorted((pathlib.Path(__file__).parents[1] / "golden/profiles").glob("*.jsonl"))
 BUG = next(p for p in PROFILES if p.name == "gpt2_residual_missing_1_attention.jsonl")
 OTHER_BUG = next(p for p in PROFILES if p.name == "gpt2_residual_twice_2_feed_forward.jsonl")
@@ -35,6 +36,64 @@ def test_findings_are_those_of_the_program():
             for f in document["findings"]]
         found += not report.sound
     assert found > 40
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory):
+    """A run of `addnorm train`, with its text, its settings and its checkpoint."""
+    folder = tmp_path_factory.mktemp("runs")
+    (folder / "text.txt").write_text("In the beginning was the word. " * 400)
+    flags = "--layers 2 --width 8 --heads 1 --context 8 --batch 2 --steps 5 --out run".split()
+    subprocess.run([os.environ["ADDNORM_PROGRAM"], "train", "--text", folder / "text.txt", *flags], cwd=folder,
+                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return folder / "run"
+
+
+def targets(run_folder):
+    yield run_folder
+    yield run_folder / "config.json"
+    yield run_folder / "checkpoint.safetensors"
+    for model in "gpt2", "llama3", "bert":
+        yield GOLDEN / "models" / model
+    yield GOLDEN / "models/gpt2/model.safetensors"
+    yield GOLDEN / "models/gpt2/config.json"
+    yield sorted((GOLDEN / "gguf").rglob("*.gguf"))[0]
+
+
+def test_a_run_and_a_model_are_diagnosed_as_by_the_program(run_folder):
+    for target in targets(run_folder):
+        result = program(target, "--json")
+        report = addnorm.Report.read(target)
+        document = json.loads(result.stdout)
+        assert report.json() == result.stdout, target
+        assert [f.rule for f in report.findings] == [f["rule"] for f in document["findings"]], target
+        assert report.sound == (result.returncode == 0) and report.name == str(target)
+        rms = {key: value for key, value in report.numbers().items() if key.endswith("sum_rms")}
+        assert len(rms) == 2 * len(document["layers"]), target
+
+
+def test_findings_of_a_run_can_be_accepted(run_folder):
+    report = addnorm.Report.read(run_folder)
+    names = [finding.name for finding in report.findings]
+    assert addnorm.Report.read(run_folder, names).findings == report.ignoring(*names).findings == []
+    assert len(report.findings) == len(names)
+
+
+def test_a_profile_is_known_by_its_content_too(tmp_path):
+    for name in "profile.txt", "profile":
+        (tmp_path / name).write_bytes(BUG.read_bytes())
+        assert addnorm.Report.read(tmp_path / name).findings == addnorm.Report.read(BUG).findings
+        assert program(tmp_path / name).returncode == 1
+
+
+def test_a_target_that_is_none_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        addnorm.Report.read(tmp_path / "nowhere")
+    (tmp_path / "text.txt").write_text("no profile")
+    with pytest.raises(addnorm.Error, match="text.txt: expected a run, settings of one, a folder"):
+        addnorm.Report.read(tmp_path / "text.txt")
+    with pytest.raises(addnorm.Error, match="there is no config.json"):
+        addnorm.Report.read(tmp_path)
 
 
 @pytest.mark.parametrize("width", [80, 120])

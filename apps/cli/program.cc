@@ -1,0 +1,188 @@
+#include <fcntl.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/require.h"
+#include "base/shorten.h"
+#include "cli/called_program.h"
+#include "cli/command.h"
+#include "cli/manual.h"
+#include "cli/options.h"
+#include "cli/processes.h"
+#include "cli/program.h"
+#include "io/file.h"
+
+namespace addnorm::cli {
+namespace {
+
+constexpr const char* kDescription =
+    "Add & Norm: residual connections and normalization for Transformers.";
+constexpr const char* kExamples =
+    R"(Examples:
+  addnorm study                                 which stacks keep signal and gradient, and train
+  addnorm train --text FILE --out out/run       train a language model over bytes
+  addnorm generate out/run --prompt "The "      and generate text with it
+  addnorm trace 1 2 3 4                         LayerNorm of four numbers, step by step
+  addnorm trace 1 2 3 4 --branch 0.5 -1 2 0     add a branch's output, then normalize
+  addnorm norm --input x.npy --output y.npy     the same for whole arrays
+  addnorm reproduce                             the numbers of the tutorial, digit for digit
+  addnorm lab gradient-flow                     a measurement, theory's prediction, a verdict
+  addnorm doctor out/run                        find bugs in residual connections and norms
+  addnorm bench                                 compare the kernels with oneDNN and PyTorch
+  addnorm serve                                 the interactive tutorial, in the browser
+  addnorm serve --runs out                      training runs, as they train, in the browser
+
+'addnorm COMMAND --help' says more about a command.
+ADDNORM_CPU=avx512|avx2|sse4|scalar forces an instruction set, NO_COLOR=1 forbids colour.
+Exit status: 0 done, 1 a verdict failed, the doctor found something or a loss was not finite, 2 bad
+usage or bad input.)";
+
+/// A line of at most 300 bytes on standard error, whatever a file name or an argument brings along.
+ExitStatus report_error(const CLI::App& program, std::string message) {
+  std::string command = program.get_name();
+  for (const CLI::App* parsed : program.get_subcommands()) command += ' ' + parsed->get_name();
+  std::ranges::replace_if(
+      message, [](char c) { return c >= 0 && c < ' '; }, ' ');
+  let_first_process_report();
+  constexpr std::size_t kMostBytes = 300;
+  std::fputs((shorten(command + ": " + message, kMostBytes) + '\n').c_str(), stderr);
+  end_processes(kBadUsage);
+  return kBadUsage;
+}
+
+std::string expected_commands(const CLI::App& program) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : visible_commands(program)) names.push_back(command->get_name());
+  return fmt::format("expected one of {}", fmt::join(names, ", "));
+}
+
+ExitStatus execute(CLI::App& program, const std::vector<Command>& commands,
+                   std::vector<std::string> arguments) {
+  const std::string name = arguments.empty() ? "" : arguments[0];
+  require(name.empty() || name.starts_with('-') ||
+              std::ranges::any_of(commands, [&](auto& c) { return c.app->check_name(name); }),
+          "'{}' is not a command; {}", name, expected_commands(program));
+  for (std::string& argument : arguments) argument = hide_sign(argument);
+  std::ranges::reverse(arguments);  // as CLI11 wants them
+  try {
+    program.parse(std::move(arguments));
+  } catch (const CLI::Success& help_or_version) {
+    program.exit(help_or_version);
+    return kDone;
+  }
+  const auto chosen =
+      std::ranges::find_if(commands, [](const Command& c) { return c.app->parsed(); });
+  require(chosen != commands.end(), "no command; {}", expected_commands(program));
+  return chosen->run();
+}
+
+/// CLI11's words, or for a flag that stands there too often our own.
+std::string message_of(const CLI::ParseError& error, const CLI::App& program) {
+  for (const CLI::App* command : program.get_subcommands()) {
+    for (const CLI::Option* option : command->get_options()) {
+      const bool once = option->get_multi_option_policy() == CLI::MultiOptionPolicy::Throw &&
+                        option->get_items_expected_max() == 1;
+      if (!once || option->count() <= 1) continue;
+      return fmt::format("{}: is given {} times; expected once", option->get_name(),
+                         option->count());
+    }
+  }
+  return error.what();
+}
+
+/// Its examples can be typed where the program was called.
+class Formatter : public CLI::Formatter {
+ public:
+  std::string make_footer(const CLI::App* app) const override {
+    return as_called(CLI::Formatter::make_footer(app));
+  }
+};
+
+ExitStatus run(std::vector<std::string> arguments) {
+  CLI::App program(kDescription, "addnorm");
+  program.formatter(std::make_shared<Formatter>());
+  program.set_version_flag("--version", "addnorm " ADDNORM_VERSION);
+  program
+      .add_option_function<std::uint64_t>(
+          "--pipe-limit", io::limit_pipes,
+          "how much to read of a pipe or device at most (default 1GiB)")
+      ->type_name("SIZE")
+      ->transform(CLI::AsSizeValue(false))
+      ->transform([](const std::string& size) {  // CLI11 runs the last one first
+        require(!size.starts_with('-'), "--pipe-limit: is {}; expected 0 or more", size);
+        return size;
+      });
+  program.require_subcommand(0, 1);
+  program.get_formatter()->column_width(32);
+  const std::vector<Command> commands{
+      study_command(program),      train_command(program), generate_command(program),
+      trace_command(program),      norm_command(program),  reproduce_command(program),
+      placements_command(program), lab_command(program),   doctor_command(program),
+      bench_command(program),      serve_command(program), manual_command(program),
+  };
+  program.footer(kExamples);  // now, or it would be that of commands without one
+  try {
+    const ExitStatus status = execute(program, commands, std::move(arguments));
+    const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+    require(written, "standard output: cannot be written");
+    return status;
+  } catch (const CLI::ParseError& error) {
+    return report_error(program, fmt::format("{}; see --help", message_of(error, program)));
+  } catch (const std::bad_alloc&) {
+    return report_error(program, "there is not enough memory for what the flags ask for");
+  } catch (const std::exception& error) {
+    return report_error(program, error.what());
+  }
+}
+
+/// Opens the closed ones of the three standard streams, so that no later file gets their numbers.
+/// Reading and writing still fail.
+void occupy_closed_streams() {
+  for (const int stream : {0, 1, 2}) {
+    if (::fcntl(stream, F_GETFD) == -1) ::open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY);
+  }
+}
+
+/// A file that is mapped has become shorter; anything else ends the program as it would have.
+void on_bus_error(int signal, siginfo_t* info, void*) {
+  const char* const file = io::mapped_file_at(info->si_addr);
+  if (file == nullptr) {
+    std::signal(signal, SIG_DFL);
+    return;  // to what raised it, which raises it again
+  }
+  for (const char* part : {"addnorm: ", file, ": has become shorter while it was read\n"}) {
+    [[maybe_unused]] const ssize_t written = ::write(2, part, std::strlen(part));
+  }
+  std::_Exit(kBadUsage);
+}
+
+/// Replaces signals that would end the program without an error message.
+void catch_signals() {
+  struct sigaction action {};
+  action.sa_sigaction = on_bus_error;
+  action.sa_flags = SA_SIGINFO;
+  ::sigaction(SIGBUS, &action, nullptr);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that is too long cannot be written, as on a full disk
+}
+
+}  // namespace
+
+int run_program(std::vector<std::string> arguments) {
+  occupy_closed_streams();
+  catch_signals();
+  return run(std::move(arguments));
+}
+
+}  // namespace addnorm::cli

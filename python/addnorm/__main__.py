@@ -1,0 +1,28 @@
+"""The program `addnorm`: its command line, in this process. `addnorm --help` lists the commands."""
+
+import os
+import shutil
+import signal
+import sys
+
+from . import _core
+
+
+def _called() -> str:
+    """Returns what a shell can be given to call this program again."""
+    called = sys.argv[0]
+    if os.path.basename(called) == "__main__.py":
+        return f"{os.path.basename(sys.executable)} -m addnorm"
+    name = os.path.basename(called)
+    return name if shutil.which(name) == called else called
+
+
+def main() -> int:
+    """Runs the program with the arguments of this process and returns its exit status."""
+    for number in signal.SIGINT, signal.SIGPIPE:  # Python's own handlers would wait for the program's end.
+        signal.signal(number, signal.SIG_DFL)
+    return _core.run_program(os.fsencode(_called()), [os.fsencode(argument) for argument in sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
