@@ -220,7 +220,7 @@ typedef struct addnorm_residual_add_backward_args {
   addnorm_residual add;  ///< as in forward; its branch is needed for d_gain alone
   const void* d_sum;     ///< rows × features, of the stream's type
   size_t d_sum_stride;
-  void* d_branch;  ///< gain ⊙ mask ⊙ d_sum, of the branch's type; NULL: not wanted
+  void* d_branch;  ///< gain ⊙ mask ⊙ d_sum, of the branch's type; may be d_sum; NULL: not wanted
   size_t d_branch_stride;
   void* d_skip;         ///< += Σ over rows of x ⊙ d_sum; NULL: not wanted
   size_t d_skip_count;  ///< 1, or one for each feature
@@ -336,7 +336,8 @@ ADDNORM_API addnorm_status addnorm_norm_sizes(const addnorm_norm_options* norm, 
 /// How many values the workspace of LayerNorm's and RMSNorm's backward must hold at least.
 ADDNORM_API size_t addnorm_add_norm_workspace(size_t rows, size_t features);
 
-/// The short calls: float32, rows without gaps, γ and β there or NULL (1 and 0).
+/// The short calls: float32, rows without gaps, γ and β there or NULL (1 and 0). They use as many
+/// threads as a struct whose `threads` is 0; a caller that needs another number takes the struct.
 ///
 /// y = γ ⊙ (x − mean)/√(variance + epsilon) + β, by rows. `statistics`, one for each row, are what
 /// backward needs; NULL: not wanted. y may be x.
@@ -358,20 +359,20 @@ ADDNORM_API addnorm_status addnorm_add_rms_norm(size_t rows, size_t features, co
                                                 const float* branch, const float* gamma,
                                                 double epsilon, float* sum, float* y,
                                                 addnorm_statistics_f32* statistics);
-/// dx = d_sum + the gradient through LayerNorm of s, which forward normalized; d_sum, the gradient
-/// of s by any other way, may be NULL. To d_gamma and d_beta the gradients of γ and β are added;
-/// NULL: not wanted. The workspace holds addnorm_add_norm_workspace() values; NULL where neither is
-/// wanted. dx may be s, dy or d_sum.
+/// dx = d_residual + the gradient through LayerNorm of s, which forward normalized; d_residual, the
+/// gradient of s by any other way, may be NULL. To d_gamma and d_beta the gradients of γ and β are
+/// added; NULL: not wanted. The workspace holds addnorm_add_norm_workspace() values; NULL where
+/// neither is wanted. dx may be s, dy or d_residual.
 ADDNORM_API addnorm_status addnorm_add_layer_norm_backward(
     size_t rows, size_t features, const float* s, const addnorm_statistics_f32* statistics,
-    const float* gamma, const float* dy, const float* d_sum, float* dx, float* d_gamma,
+    const float* gamma, const float* dy, const float* d_residual, float* dx, float* d_gamma,
     float* d_beta, float* workspace);
 /// The same through RMSNorm.
 ADDNORM_API addnorm_status addnorm_add_rms_norm_backward(size_t rows, size_t features,
                                                          const float* s,
                                                          const addnorm_statistics_f32* statistics,
                                                          const float* gamma, const float* dy,
-                                                         const float* d_sum, float* dx,
+                                                         const float* d_residual, float* dx,
                                                          float* d_gamma, float* workspace);
 
 /// From one sublayer's output to the next one's input in a residual stream of several lanes, for

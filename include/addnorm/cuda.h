@@ -14,8 +14,13 @@
 /// In a build without CUDA (ADDNORM_CUDA=OFF) available() is false, and the other functions throw
 /// Error.
 
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+
 #include "addnorm/lanes.h"
 #include "addnorm/norm.h"
+#include "addnorm/types.h"
 
 struct CUstream_st;
 
@@ -23,6 +28,16 @@ namespace addnorm::cuda {
 
 /// cudaStream_t; null: the default stream.
 using StreamHandle = CUstream_st*;
+
+/// Fails to compile unless a GPU's kernels have these types.
+template <typename Stream, typename Branch>
+constexpr bool check_storage() {
+  static_assert(
+      kIsStorage<Stream, Branch> && !std::is_same_v<Stream, double>,
+      "addnorm::cuda: <Stream, Branch> must be one of <float, float>, <BFloat16, BFloat16>, "
+      "<Float16, Float16>, <float, BFloat16>, <float, Float16>");
+  return true;
+}
 
 /// Whether this build has the kernels, and the current device runs them.
 ADDNORM_API bool available();
@@ -32,11 +47,25 @@ template <typename Stream, typename Branch = Stream>
 ADDNORM_API void add_norm_forward(const NormOptions& options,
                                   const AddNormForward<Stream, Branch>& args,
                                   StreamHandle stream = nullptr);
+/// \cond
+template <std::same_as<double> Stream, typename Branch = Stream>
+void add_norm_forward(const NormOptions&, const AddNormForward<Stream, Branch>&,
+                      StreamHandle = nullptr) {
+  static_assert(check_storage<Stream, Branch>());
+}
+/// \endcond
 /// norm.h's add_norm_backward; d_gamma and d_beta are summed in the pass that writes dx.
 template <typename Stream, typename Branch = Stream>
 ADDNORM_API void add_norm_backward(const NormOptions& options,
                                    const AddNormBackward<Stream, Branch>& args,
                                    StreamHandle stream = nullptr);
+/// \cond
+template <std::same_as<double> Stream, typename Branch = Stream>
+void add_norm_backward(const NormOptions&, const AddNormBackward<Stream, Branch>&,
+                       StreamHandle = nullptr) {
+  static_assert(check_storage<Stream, Branch>());
+}
+/// \endcond
 /// How many values the workspace of add_norm_backward must hold at least, for d_gamma or d_beta.
 ADDNORM_API std::size_t add_norm_workspace(std::size_t rows, std::size_t features);
 
@@ -45,10 +74,22 @@ ADDNORM_API std::size_t add_norm_workspace(std::size_t rows, std::size_t feature
 template <typename Stream, typename Branch = Stream>
 ADDNORM_API void lanes_forward(const LanesForward<Stream, Branch>& args,
                                StreamHandle stream = nullptr);
+/// \cond
+template <std::same_as<double> Stream, typename Branch = Stream>
+void lanes_forward(const LanesForward<Stream, Branch>&, StreamHandle = nullptr) {
+  static_assert(check_storage<Stream, Branch>());
+}
+/// \endcond
 /// lanes.h's lanes_backward, likewise.
 template <typename Stream, typename Branch = Stream>
 ADDNORM_API void lanes_backward(const LanesBackward<Stream, Branch>& args,
                                 StreamHandle stream = nullptr);
+/// \cond
+template <std::same_as<double> Stream, typename Branch = Stream>
+void lanes_backward(const LanesBackward<Stream, Branch>&, StreamHandle = nullptr) {
+  static_assert(check_storage<Stream, Branch>());
+}
+/// \endcond
 /// How many values the workspace of lanes_backward must hold at least, where any parameter's
 /// gradient is wanted.
 ADDNORM_API std::size_t lanes_workspace(std::size_t rows, std::size_t lanes, std::size_t features);

@@ -75,6 +75,7 @@ using LaneMix = MatrixView<const V>;
 /// first; X′ is rounded to Stream before it is read, R·X′ is not rounded before it is normalized.
 template <typename Stream, typename Branch = Stream>
 struct LanesForward {
+  static_assert(check_storage<Stream, Branch>());
   using Value = Arithmetic<Stream>;
 
   LanesView<const Stream> x = {};       ///< n lanes, the stream
@@ -108,6 +109,7 @@ inline constexpr std::size_t kMostLanes = 16;
 /// Products of gradients are sums over features. X′ is computed again from x.
 template <typename Stream, typename Branch = Stream>
 struct LanesBackward {
+  static_assert(check_storage<Stream, Branch>());
   using Value = Arithmetic<Stream>;
 
   LanesForward<Stream, Branch> forward = {};  ///< as in forward; its sum and y are not touched

@@ -11,7 +11,8 @@
 ///
 /// x, branch, sum, y and their gradients have rows × features; γ, β and theirs one value for each
 /// feature. `statistics`, one for each row, are what backward needs of forward; without a backward
-/// they may be absent. sum may be x or branch; y may be x or branch, but not sum.
+/// they may be absent. sum may be x or branch; y may be x or branch, but not sum. `threads` is the
+/// number of threads, as in addnorm/norm.h.
 
 #include <type_traits>
 
@@ -47,28 +48,28 @@ template <typename T>
 using Gradients = NormGradients<Arithmetic<std::type_identity_t<T>>>;  ///< where γ's and β's go
 
 /// \cond
+// add_norm_forward and add_norm_backward, whose errors begin with `name`.
 template <typename T>
-void forward(const NormOptions& norm, In<T> x, In<T> branch, Values<T> gamma, Values<T> beta,
-             Out<T> sum, Out<T> y, Statistics<T> statistics) {
-  add_norm_forward<T>(norm, {.add = {.x = x, .branch = branch},
-                             .sum = sum,
-                             .gamma = gamma,
-                             .beta = beta,
-                             .y = y,
-                             .statistics = statistics});
-}
+ADDNORM_API void forward(const char* name, const NormOptions& options,
+                         const AddNormForward<T>& args, std::size_t threads);
 template <typename T>
-void backward(NormKind kind, In<T> s, StatisticsIn<T> statistics, Values<T> gamma, In<T> dy,
-              In<T> d_sum, Out<T> dx, const Gradients<T>& gradients) {
-  add_norm_backward<T>({.kind = kind}, {.s = s,
-                                        .statistics = statistics,
-                                        .gamma = gamma,
-                                        .dy = dy,
-                                        .d_residual = d_sum,
-                                        .dx = dx,
-                                        .d_gamma = gradients.gamma,
-                                        .d_beta = gradients.beta,
-                                        .workspace = gradients.workspace});
+ADDNORM_API void backward(const char* name, const NormOptions& options,
+                          const AddNormBackward<T>& args, std::size_t threads);
+template <typename T>
+void backward(const char* name, NormKind kind, In<T> s, StatisticsIn<T> statistics, Values<T> gamma,
+              In<T> dy, In<T> d_residual, Out<T> dx, const Gradients<T>& gradients,
+              std::size_t threads) {
+  backward<T>(name, {.kind = kind},
+              {.s = s,
+               .statistics = statistics,
+               .gamma = gamma,
+               .dy = dy,
+               .d_residual = d_residual,
+               .dx = dx,
+               .d_gamma = gradients.gamma,
+               .d_beta = gradients.beta,
+               .workspace = gradients.workspace},
+              threads);
 }
 /// \endcond
 
@@ -78,62 +79,88 @@ void backward(NormKind kind, In<T> s, StatisticsIn<T> statistics, Values<T> gamm
 template <typename T = float>
 void add_layer_norm(short_calls::In<T> x, short_calls::In<T> branch, short_calls::Values<T> gamma,
                     short_calls::Values<T> beta, short_calls::Out<T> sum, short_calls::Out<T> y,
-                    short_calls::Statistics<T> statistics = {}, double epsilon = 1e-5) {
-  short_calls::forward<T>({.epsilon = epsilon}, x, branch, gamma, beta, sum, y, statistics);
+                    short_calls::Statistics<T> statistics = {}, double epsilon = 1e-5,
+                    std::size_t threads = 0) {
+  short_calls::forward<T>("add_layer_norm", {.epsilon = epsilon},
+                          {.add = {.x = x, .branch = branch},
+                           .sum = sum,
+                           .gamma = gamma,
+                           .beta = beta,
+                           .y = y,
+                           .statistics = statistics},
+                          threads);
 }
 /// y = LayerNorm(x), as in add_layer_norm.
 template <typename T = float>
 void layer_norm(short_calls::In<T> x, short_calls::Values<T> gamma, short_calls::Values<T> beta,
                 short_calls::Out<T> y, short_calls::Statistics<T> statistics = {},
-                double epsilon = 1e-5) {
-  add_layer_norm<T>(x, {}, gamma, beta, {}, y, statistics, epsilon);
+                double epsilon = 1e-5, std::size_t threads = 0) {
+  short_calls::forward<T>(
+      "layer_norm", {.epsilon = epsilon},
+      {.add = {.x = x}, .gamma = gamma, .beta = beta, .y = y, .statistics = statistics}, threads);
 }
 
 /// sum = x + branch, y = γ ⊙ sum/√(mean of sum² + ε), by rows (Zhang and Sennrich 2019).
 template <typename T = float>
 void add_rms_norm(short_calls::In<T> x, short_calls::In<T> branch, short_calls::Values<T> gamma,
                   short_calls::Out<T> sum, short_calls::Out<T> y,
-                  short_calls::Statistics<T> statistics = {}, double epsilon = 1e-5) {
-  short_calls::forward<T>({.kind = NormKind::kRms, .epsilon = epsilon}, x, branch, gamma, {}, sum,
-                          y, statistics);
+                  short_calls::Statistics<T> statistics = {}, double epsilon = 1e-5,
+                  std::size_t threads = 0) {
+  short_calls::forward<T>("add_rms_norm", {.kind = NormKind::kRms, .epsilon = epsilon},
+                          {.add = {.x = x, .branch = branch},
+                           .sum = sum,
+                           .gamma = gamma,
+                           .y = y,
+                           .statistics = statistics},
+                          threads);
 }
 /// y = RMSNorm(x), as in add_rms_norm.
 template <typename T = float>
 void rms_norm(short_calls::In<T> x, short_calls::Values<T> gamma, short_calls::Out<T> y,
-              short_calls::Statistics<T> statistics = {}, double epsilon = 1e-5) {
-  add_rms_norm<T>(x, {}, gamma, {}, y, statistics, epsilon);
+              short_calls::Statistics<T> statistics = {}, double epsilon = 1e-5,
+              std::size_t threads = 0) {
+  short_calls::forward<T>("rms_norm", {.kind = NormKind::kRms, .epsilon = epsilon},
+                          {.add = {.x = x}, .gamma = gamma, .y = y, .statistics = statistics},
+                          threads);
 }
 
-/// dx = d_sum + the gradient of s through LayerNorm, where s is what forward normalized, dy the
-/// gradient of y and d_sum that of s by any other way. dx may be s, dy or d_sum.
+/// dx = d_residual + the gradient of s through LayerNorm, where s is what forward normalized, dy
+/// the gradient of y and d_residual that of s by any other way. dx may be s, dy or d_residual.
 template <typename T = float>
 void add_layer_norm_backward(short_calls::In<T> s, short_calls::StatisticsIn<T> statistics,
                              short_calls::Values<T> gamma, short_calls::In<T> dy,
-                             short_calls::In<T> d_sum, short_calls::Out<T> dx,
-                             const short_calls::Gradients<T>& gradients = {}) {
-  short_calls::backward<T>(NormKind::kLayer, s, statistics, gamma, dy, d_sum, dx, gradients);
+                             short_calls::In<T> d_residual, short_calls::Out<T> dx,
+                             const short_calls::Gradients<T>& gradients = {},
+                             std::size_t threads = 0) {
+  short_calls::backward<T>("add_layer_norm_backward", NormKind::kLayer, s, statistics, gamma, dy,
+                           d_residual, dx, gradients, threads);
 }
-/// dx = the gradient of x through LayerNorm, as in add_layer_norm_backward.
+/// dx = the gradient of s through LayerNorm, as in add_layer_norm_backward without d_residual.
 template <typename T = float>
-void layer_norm_backward(short_calls::In<T> x, short_calls::StatisticsIn<T> statistics,
+void layer_norm_backward(short_calls::In<T> s, short_calls::StatisticsIn<T> statistics,
                          short_calls::Values<T> gamma, short_calls::In<T> dy,
-                         short_calls::Out<T> dx, const short_calls::Gradients<T>& gradients = {}) {
-  add_layer_norm_backward<T>(x, statistics, gamma, dy, {}, dx, gradients);
+                         short_calls::Out<T> dx, const short_calls::Gradients<T>& gradients = {},
+                         std::size_t threads = 0) {
+  short_calls::backward<T>("layer_norm_backward", NormKind::kLayer, s, statistics, gamma, dy, {},
+                           dx, gradients, threads);
 }
-/// dx = d_sum + the gradient of s through RMSNorm, as in add_layer_norm_backward.
+/// dx = d_residual + the gradient of s through RMSNorm, as in add_layer_norm_backward.
 template <typename T = float>
 void add_rms_norm_backward(short_calls::In<T> s, short_calls::StatisticsIn<T> statistics,
                            short_calls::Values<T> gamma, short_calls::In<T> dy,
-                           short_calls::In<T> d_sum, short_calls::Out<T> dx,
-                           const short_calls::Gradients<T>& gradients = {}) {
-  short_calls::backward<T>(NormKind::kRms, s, statistics, gamma, dy, d_sum, dx, gradients);
+                           short_calls::In<T> d_residual, short_calls::Out<T> dx,
+                           const short_calls::Gradients<T>& gradients = {},
+                           std::size_t threads = 0) {
+  short_calls::backward<T>("add_rms_norm_backward", NormKind::kRms, s, statistics, gamma, dy,
+                           d_residual, dx, gradients, threads);
 }
-/// dx = the gradient of x through RMSNorm, as in add_layer_norm_backward.
+/// dx = the gradient of s through RMSNorm, as in add_rms_norm_backward without d_residual.
 template <typename T = float>
-void rms_norm_backward(short_calls::In<T> x, short_calls::StatisticsIn<T> statistics,
+void rms_norm_backward(short_calls::In<T> s, short_calls::StatisticsIn<T> statistics,
                        short_calls::Values<T> gamma, short_calls::In<T> dy, short_calls::Out<T> dx,
-                       const short_calls::Gradients<T>& gradients = {}) {
-  add_rms_norm_backward<T>(x, statistics, gamma, dy, {}, dx, gradients);
+                       const short_calls::Gradients<T>& gradients = {}, std::size_t threads = 0) {
+  short_calls::backward<T>("rms_norm_backward", NormKind::kRms, s, statistics, gamma, dy, {}, dx,
+                           gradients, threads);
 }
 
 }  // namespace addnorm

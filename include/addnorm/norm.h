@@ -12,8 +12,9 @@
 /// threads sleep soon after a call (docs/engine.md). Calls from several threads at once are safe.
 /// All threads must handle subnormal numbers alike: one with FTZ or DAZ gives other bits.
 ///
-/// Memory may overlap only where a member's comment says so, and then must be the same matrix (same
-/// type, first element and stride). Other overlaps are not detected, but for sum = y.
+/// What is written may overlap other memory of the call only where a member's comment says so, and
+/// then must be the same matrix: type, first element and stride. Every other overlap is an error,
+/// but columns of one matrix beside each other do not overlap.
 ///
 /// A sublayer F of a pre-norm stack, h = norm(x), s = x + F(h), forward and back:
 ///
@@ -49,6 +50,7 @@
 #include "addnorm/error.h"
 #include "addnorm/float16.h"
 #include "addnorm/names.h"
+#include "addnorm/types.h"
 #include "addnorm/view.h"
 
 namespace addnorm {
@@ -138,6 +140,8 @@ struct NormOptions {
 /// of the values could overflow, or vanish where ε is 0.
 template <typename T>
 struct NormStatistics {
+  static_assert(check_value<T>());
+
   T mean_hi = 0;
   T mean_lo = 0;
   T reciprocal = 0;  ///< 1/deviation of the scaled values
@@ -179,6 +183,8 @@ struct Dropout {
 /// The branch's way into the residual sum: s = skip ⊙ x + gain ⊙ dropout(branch).
 template <typename Stream, typename Branch = Stream>
 struct ResidualAdd {
+  static_assert(check_storage<Stream, Branch>());
+
   MatrixView<const Stream> x = {};       ///< rows × features, the residual stream
   MatrixView<const Branch> branch = {};  ///< the same shape; absent: s = skip ⊙ x
   Scale<Arithmetic<Stream>> skip = {};
@@ -195,11 +201,12 @@ ADDNORM_API void residual_add(const ResidualAdd<Stream, Branch>& add, MatrixView
 /// by this way is skip ⊙ d_sum: AddNormBackward::d_residual, or residual_add({.x = d_sum, .skip}).
 template <typename Stream, typename Branch = Stream>
 struct ResidualAddBackward {
+  static_assert(check_storage<Stream, Branch>());
   using Value = Arithmetic<Stream>;
 
   ResidualAdd<Stream, Branch> add = {};  ///< as in forward; its branch is read for d_gain alone
   MatrixView<const Stream> d_sum = {};
-  MatrixView<Branch> d_branch = {};  ///< gain ⊙ mask ⊙ d_sum; absent: not wanted
+  MatrixView<Branch> d_branch = {};  ///< gain ⊙ mask ⊙ d_sum; may be d_sum; absent: not wanted
   std::span<Value> d_skip = {};  ///< += Σ over rows of x ⊙ d_sum, 1 value or one for each feature
   std::span<Value> d_gain = {};  ///< += Σ over rows of dropout(branch) ⊙ d_sum, likewise
 };
@@ -218,6 +225,7 @@ enum class StatisticsFrom {
 /// dropout(branch), y = norm(s). LayerNorm and RMSNorm do both in one pass over memory.
 template <typename Stream, typename Branch = Stream>
 struct AddNormForward {
+  static_assert(check_storage<Stream, Branch>());
   using Value = Arithmetic<Stream>;
 
   ResidualAdd<Stream, Branch> add = {};  ///< without a branch this is the norm alone
@@ -260,6 +268,7 @@ enum class GradientMode {
 /// over all values α's gradient is Σ g·φ′(u)·s, that of the shift Σ g·φ′(u).
 template <typename Stream, typename Branch = Stream>
 struct AddNormBackward {
+  static_assert(check_storage<Stream, Branch>());
   using Value = Arithmetic<Stream>;
 
   MatrixView<const Stream> s = {};                         ///< what forward normalized
@@ -301,6 +310,8 @@ ADDNORM_API std::size_t add_norm_workspace(std::size_t rows, std::size_t feature
 /// BatchNorm's memory of the batches it has seen, one value for each channel.
 template <typename T>
 struct RunningStatistics {
+  static_assert(check_value<T>());
+
   std::span<T> mean = {};      ///< 0 at first
   std::span<T> variance = {};  ///< 1 at first
   T momentum = T(0.1);

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "addnorm/api.h"
+#include "addnorm/types.h"
 
 namespace addnorm {
 
@@ -27,11 +28,23 @@ class TorchGenerator {
   /// or 53 (double) random bits. Rounding may give `high` itself.
   template <typename T>
   ADDNORM_API void fill_uniform(std::span<T> values, double low = 0, double high = 1);
+  /// \cond
+  template <NoneOf<float, double> T>
+  void fill_uniform(std::span<T>, double = 0, double = 1) {
+    static_assert(check_value<T>());
+  }
+  /// \endcond
 
   /// tensor.normal_(mean, deviation), and torch.randn: Box and Muller (1958). Fewer than 16 values
   /// are drawn one by one in double, more in blocks of 16 in T, so the values depend on the size.
   template <typename T>
   ADDNORM_API void fill_normal(std::span<T> values, double mean = 0, double deviation = 1);
+  /// \cond
+  template <NoneOf<float, double> T>
+  void fill_normal(std::span<T>, double = 0, double = 1) {
+    static_assert(check_value<T>());
+  }
+  /// \endcond
 
   /// torch.randint(low, high): low ≤ value < high.
   ADDNORM_API void fill_integers(std::span<std::int64_t> values, std::int64_t low,

@@ -244,7 +244,7 @@ def read_baseline(file: Path) -> dict[str, list[str]]:
     except FileNotFoundError:
         raise _core.Error(f"{os.fspath(file)}: does not exist; Report.save_baseline() writes a "
                           "baseline") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise _core.Error(f"{os.fspath(file)}: is no baseline, which Report.save_baseline() "
                           "writes") from None
 

@@ -1,3 +1,5 @@
+#include "kernels/add_norm.h"
+
 #include "addnorm.h"
 #include "c/call.h"
 #include "kernels/channel_norm.h"
@@ -7,7 +9,7 @@ namespace {
 
 template <typename V>
 Scale<V> read_scale(std::string_view name, const void* data, std::size_t count,
-                    std::size_t features, CallMemory& memory) {
+                    std::size_t features, const CallMemory& memory) {
   const std::span<const V> values = memory.read_counted<V>(name, data, count);
   if (values.empty()) return {};
   if (count == 1) return {.constant = values[0]};
@@ -16,7 +18,7 @@ Scale<V> read_scale(std::string_view name, const void* data, std::size_t count,
 }
 
 template <typename S, typename B, typename Args>
-ResidualAdd<S, B> read_residual_add(const Args& args, CallMemory& memory) {
+ResidualAdd<S, B> read_residual_add(const Args& args, const CallMemory& memory) {
   using V = Arithmetic<S>;
   const addnorm_residual& a = args.add;
   const std::size_t rows = args.rows, features = args.features;
@@ -37,17 +39,17 @@ using namespace addnorm::c;
 
 addnorm_status addnorm_residual_add(const addnorm_residual_add_args* args) {
   return call_with_storage(
-      "residual_add", args, []<typename S, typename B>(const auto& a, CallMemory& memory) {
+      "residual_add", args, []<typename S, typename B>(const auto& a, const CallMemory& memory) {
         const ResidualAdd<S, B> add = read_residual_add<S, B>(a, memory);
-        residual_add(
-            add, memory.write<S>("sum", a.sum, a.rows, a.features, a.sum_stride, {"x", "branch"}),
-            a.threads);
+        residual_add(add, memory.write<S>("sum", a.sum, a.rows, a.features, a.sum_stride),
+                     a.threads);
       });
 }
 
 addnorm_status addnorm_residual_add_backward(const addnorm_residual_add_backward_args* args) {
   return call_with_storage(
-      "residual_add_backward", args, []<typename S, typename B>(const auto& a, CallMemory& memory) {
+      "residual_add_backward", args,
+      []<typename S, typename B>(const auto& a, const CallMemory& memory) {
         using V = Arithmetic<S>;
         residual_add_backward<S, B>(
             {
@@ -92,21 +94,20 @@ StatisticsFrom statistics_from(std::string_view where, const Args& a) {
 
 addnorm_status norm_forward(std::string_view where, const addnorm_add_norm_forward_args* args) {
   return call_with_storage(
-      where, args, []<typename S, typename B>(const auto& a, CallMemory& memory) {
+      where, args, []<typename S, typename B>(const auto& a, const CallMemory& memory) {
         using V = Arithmetic<S>;
         const NormShape shape(memory.where(), a);
         const ResidualAdd<S, B> add = read_residual_add<S, B>(a, memory);
-        add_norm_forward<S, B>(
-            shape.options,
+        kernels::add_norm_forward<S, B>(
+            memory.where(), shape.options,
             {
                 .add = add,
-                .sum = memory.write_optional<S>("sum", a.sum, a.rows, a.features, a.sum_stride,
-                                                {"x", "branch"}),
+                .sum = memory.write_optional<S>("sum", a.sum, a.rows, a.features, a.sum_stride),
                 .gamma = memory.read<V>("gamma", a.gamma, shape.parameters()),
                 .beta = memory.read<V>("beta", a.beta, shape.parameters()),
                 .alpha = memory.read<V>("alpha", a.alpha, 1),
                 .shift = memory.read<V>("shift", a.shift, 1),
-                .y = memory.write<B>("y", a.y, a.rows, a.features, a.y_stride, {"x", "branch"}),
+                .y = memory.write<B>("y", a.y, a.rows, a.features, a.y_stride),
                 .statistics = memory.write<NormStatistics<V>>("statistics", a.statistics,
                                                               shape.sets(memory.where())),
                 .positions = shape.positions,
@@ -119,12 +120,12 @@ addnorm_status norm_forward(std::string_view where, const addnorm_add_norm_forwa
 
 addnorm_status norm_backward(std::string_view where, const addnorm_add_norm_backward_args* args) {
   return call_with_storage(
-      where, args, []<typename S, typename B>(const auto& a, CallMemory& memory) {
+      where, args, []<typename S, typename B>(const auto& a, const CallMemory& memory) {
         using V = Arithmetic<S>;
         const NormShape shape(memory.where(), a);
         const auto s = memory.read<S>("s", a.s, a.rows, a.features, a.s_stride);
-        add_norm_backward<S, B>(
-            shape.options,
+        kernels::add_norm_backward<S, B>(
+            memory.where(), shape.options,
             {
                 .s = s,
                 .statistics = memory.read<NormStatistics<V>>("statistics", a.statistics,
@@ -136,8 +137,7 @@ addnorm_status norm_backward(std::string_view where, const addnorm_add_norm_back
                 .d_residual = memory.read_optional<S>("d_residual", a.d_residual, a.rows,
                                                       a.features, a.d_residual_stride),
                 .skip = read_scale<V>("skip", a.skip, a.skip_count, a.features, memory),
-                .dx = memory.write<S>("dx", a.dx, a.rows, a.features, a.dx_stride,
-                                      {"s", "dy", "d_residual"}),
+                .dx = memory.write<S>("dx", a.dx, a.rows, a.features, a.dx_stride),
                 .d_gamma = memory.write<V>("d_gamma", a.d_gamma, shape.parameters()),
                 .d_beta = memory.write<V>("d_beta", a.d_beta, shape.parameters()),
                 .d_alpha = memory.write<V>("d_alpha", a.d_alpha, 1),
@@ -206,7 +206,7 @@ addnorm_status short_forward(std::string_view where, addnorm_norm_kind kind, siz
 addnorm_status short_backward(std::string_view where, addnorm_norm_kind kind, size_t rows,
                               size_t features, const float* s,
                               const addnorm_statistics_f32* statistics, const float* gamma,
-                              const float* dy, const float* d_sum, float* dx, float* d_gamma,
+                              const float* dy, const float* d_residual, float* dx, float* d_gamma,
                               float* d_beta, float* workspace) {
   const addnorm_norm_options norm = addnorm_norm(kind);
   const addnorm_add_norm_backward_args args{
@@ -218,7 +218,7 @@ addnorm_status short_backward(std::string_view where, addnorm_norm_kind kind, si
       .statistics = statistics,
       .gamma = gamma,
       .dy = dy,
-      .d_residual = d_sum,
+      .d_residual = d_residual,
       .dx = dx,
       .d_gamma = d_gamma,
       .d_beta = d_beta,
@@ -256,16 +256,16 @@ addnorm_status addnorm_add_rms_norm(size_t rows, size_t features, const float* x
 addnorm_status addnorm_add_layer_norm_backward(size_t rows, size_t features, const float* s,
                                                const addnorm_statistics_f32* statistics,
                                                const float* gamma, const float* dy,
-                                               const float* d_sum, float* dx, float* d_gamma,
+                                               const float* d_residual, float* dx, float* d_gamma,
                                                float* d_beta, float* workspace) {
   return short_backward("add_layer_norm_backward", ADDNORM_LAYER_NORM, rows, features, s,
-                        statistics, gamma, dy, d_sum, dx, d_gamma, d_beta, workspace);
+                        statistics, gamma, dy, d_residual, dx, d_gamma, d_beta, workspace);
 }
 addnorm_status addnorm_add_rms_norm_backward(size_t rows, size_t features, const float* s,
                                              const addnorm_statistics_f32* statistics,
                                              const float* gamma, const float* dy,
-                                             const float* d_sum, float* dx, float* d_gamma,
+                                             const float* d_residual, float* dx, float* d_gamma,
                                              float* workspace) {
   return short_backward("add_rms_norm_backward", ADDNORM_RMS_NORM, rows, features, s, statistics,
-                        gamma, dy, d_sum, dx, d_gamma, nullptr, workspace);
+                        gamma, dy, d_residual, dx, d_gamma, nullptr, workspace);
 }

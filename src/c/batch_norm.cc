@@ -6,7 +6,7 @@ namespace {
 
 template <typename T>
 RunningStatistics<T> running_statistics(const addnorm_running_statistics_args& a,
-                                        CallMemory& memory) {
+                                        const CallMemory& memory) {
   for (const void* values : {a.mean, a.variance, a.statistics}) {
     require(values != nullptr || a.channels == 0,
             "{}: mean, variance or statistics is NULL, must have {} values", memory.where(),
@@ -26,7 +26,7 @@ using namespace addnorm::c;
 
 addnorm_status addnorm_update_running_statistics(const addnorm_running_statistics_args* args) {
   return call_with_type(
-      "update_running_statistics", args, []<typename T>(const auto& a, CallMemory& memory) {
+      "update_running_statistics", args, []<typename T>(const auto& a, const CallMemory& memory) {
         const auto batch = memory.read<NormStatistics<T>>("statistics", a.statistics, a.channels);
         update_running_statistics<T>(norm_options(memory.where(), a.norm), a.count, batch,
                                      running_statistics<T>(a, memory));
@@ -35,7 +35,7 @@ addnorm_status addnorm_update_running_statistics(const addnorm_running_statistic
 
 addnorm_status addnorm_running_to_norm_statistics(const addnorm_running_statistics_args* args) {
   return call_with_type(
-      "running_to_norm_statistics", args, []<typename T>(const auto& a, CallMemory& memory) {
+      "running_to_norm_statistics", args, []<typename T>(const auto& a, const CallMemory& memory) {
         const auto statistics =
             memory.write<NormStatistics<T>>("statistics", a.statistics, a.channels);
         running_to_norm_statistics<T>(norm_options(memory.where(), a.norm),

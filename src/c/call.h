@@ -72,7 +72,7 @@ addnorm_status call_with_type(std::string_view where, const Args* given,
                               const Body& body) noexcept {
   return guarded([&] {
     const Args args = read_struct(where, "args", given);
-    CallMemory memory(where);
+    const CallMemory memory(where);
     if (choice(where, "dtype", args.dtype, ADDNORM_F64) == ADDNORM_F32) {
       body.template operator()<float>(args, memory);
     } else {
@@ -87,13 +87,13 @@ template <typename Args, typename Body>
 addnorm_status call_with_storage(std::string_view where, const Args* given,
                                  const Body& body) noexcept {
 #ifdef __wasm__
-  return call_with_type(where, given, [&]<typename T>(const Args& args, CallMemory& memory) {
+  return call_with_type(where, given, [&]<typename T>(const Args& args, const CallMemory& memory) {
     body.template operator()<T, T>(args, memory);
   });
 #else
   return guarded([&] {
     const Args args = read_struct(where, "args", given);
-    CallMemory memory(where);
+    const CallMemory memory(where);
     switch (choice(where, "dtype", args.dtype, ADDNORM_F32_F16)) {
       case ADDNORM_F32:
         return body.template operator()<float, float>(args, memory);

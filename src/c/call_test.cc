@@ -172,7 +172,7 @@ TEST(CErrors, OfOverlapsNameBoth) {
        {[](auto& c) { c.args.y = c.x.data() + 1; }, "x and y overlap, but differ in first element"},
        {[](auto& c) { c.args.y = c.x.data(), c.args.y_stride = 5; }, "x and y overlap, but differ"},
        {[](auto& c) { c.args.y = c.x.data() + 11; }, "x and y overlap"},
-       {[](auto& c) { c.args.sum = c.gamma.data(); }, "sum and gamma overlap"},
+       {[](auto& c) { c.args.sum = c.gamma.data(); }, "gamma and sum overlap"},
        {[](auto& c) { c.args.statistics = c.y.data() + 8; }, "y and statistics overlap"},
        {[](auto& c) { c.args.dtype = ADDNORM_F32_BF16, c.args.y = c.x.data(); },
         "x and y overlap, but differ in first element, stride or type"}});

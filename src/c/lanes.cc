@@ -38,22 +38,20 @@ LaneShape lane_shape(std::string_view where, const Args& args) {
 
 /// Where the pointer is NULL, a view of these lanes without memory.
 template <typename T>
-LanesView<const T> read_lanes(CallMemory& memory, std::string_view name, const void* data,
+LanesView<const T> read_lanes(const CallMemory& memory, std::string_view name, const void* data,
                               const LaneShape& shape, std::size_t lanes, std::size_t stride) {
   const auto all = memory.read_optional<T>(name, data, shape.rows * lanes, shape.features, stride);
   return {all.data, shape.rows, lanes, shape.features, lanes * all.stride, all.stride};
 }
 template <typename T>
-LanesView<T> write_lanes(CallMemory& memory, std::string_view name, void* data,
-                         const LaneShape& shape, std::size_t lanes, std::size_t stride,
-                         std::string_view may_be) {
-  const auto all =
-      memory.write_optional<T>(name, data, shape.rows * lanes, shape.features, stride, {may_be});
+LanesView<T> write_lanes(const CallMemory& memory, std::string_view name, void* data,
+                         const LaneShape& shape, std::size_t lanes, std::size_t stride) {
+  const auto all = memory.write_optional<T>(name, data, shape.rows * lanes, shape.features, stride);
   return {all.data, shape.rows, lanes, shape.features, lanes * all.stride, all.stride};
 }
 
 template <typename V>
-LaneMix<V> read_mix(CallMemory& memory, std::string_view name, const void* data,
+LaneMix<V> read_mix(const CallMemory& memory, std::string_view name, const void* data,
                     const LaneShape& shape, std::size_t rows, std::size_t count) {
   if (data == nullptr) return {};
   if (rows == 0) rows = 1;
@@ -63,7 +61,7 @@ LaneMix<V> read_mix(CallMemory& memory, std::string_view name, const void* data,
 }
 /// The gradient of a mix.
 template <typename V>
-MatrixView<V> write_like(CallMemory& memory, std::string_view name, void* data,
+MatrixView<V> write_like(const CallMemory& memory, std::string_view name, void* data,
                          const LaneMix<V>& mix) {
   if (data == nullptr) return {};
   require(!mix.empty(), "{}: there is a {}, but no {}", memory.where(), name, name.substr(2));
@@ -73,7 +71,7 @@ MatrixView<V> write_like(CallMemory& memory, std::string_view name, void* data,
 /// What forward and backward read.
 template <typename S, typename B, typename Args>
 LanesForward<S, B> read_lanes_forward(const Args& args, const LaneShape& shape,
-                                      CallMemory& memory) {
+                                      const CallMemory& memory) {
   using V = Arithmetic<S>;
   const addnorm_lanes& mix = args.mix;
   require(mix.branch == nullptr || mix.write != nullptr, "{}: there is a branch, but no write",
@@ -103,13 +101,13 @@ using namespace addnorm::c;
 
 addnorm_status addnorm_lanes_forward(const addnorm_lanes_forward_args* args) {
   return call_with_storage(
-      "lanes_forward", args, []<typename S, typename B>(const auto& a, CallMemory& memory) {
+      "lanes_forward", args, []<typename S, typename B>(const auto& a, const CallMemory& memory) {
         using V = Arithmetic<S>;
         const LaneShape shape = lane_shape(memory.where(), a);
         LanesForward<S, B> forward = read_lanes_forward<S, B>(a, shape, memory);
-        forward.sum = write_lanes<S>(memory, "sum", a.sum, shape, shape.made, a.sum_stride, "x");
+        forward.sum = write_lanes<S>(memory, "sum", a.sum, shape, shape.made, a.sum_stride);
         forward.beta = memory.read<V>("beta", a.beta, shape.features);
-        forward.y = write_lanes<B>(memory, "y", a.y, shape, shape.read, a.y_stride, "branch");
+        forward.y = write_lanes<B>(memory, "y", a.y, shape, shape.read, a.y_stride);
         forward.statistics =
             memory.write<NormStatistics<V>>("statistics", a.statistics, shape.rows);
         lanes_forward(forward, a.threads);
@@ -118,7 +116,7 @@ addnorm_status addnorm_lanes_forward(const addnorm_lanes_forward_args* args) {
 
 addnorm_status addnorm_lanes_backward(const addnorm_lanes_backward_args* args) {
   return call_with_storage(
-      "lanes_backward", args, []<typename S, typename B>(const auto& a, CallMemory& memory) {
+      "lanes_backward", args, []<typename S, typename B>(const auto& a, const CallMemory& memory) {
         using V = Arithmetic<S>;
         const LaneShape shape = lane_shape(memory.where(), a);
         LanesForward<S, B> forward = read_lanes_forward<S, B>(a, shape, memory);
@@ -131,9 +129,9 @@ addnorm_status addnorm_lanes_backward(const addnorm_lanes_backward_args* args) {
                 .forward = forward,
                 .d_sum = read_lanes<S>(memory, "d_sum", a.d_sum, shape, shape.made, a.d_sum_stride),
                 .dy = read_lanes<B>(memory, "dy", a.dy, shape, shape.read, a.dy_stride),
-                .dx = write_lanes<S>(memory, "dx", a.dx, shape, shape.x, a.dx_stride, "d_sum"),
+                .dx = write_lanes<S>(memory, "dx", a.dx, shape, shape.x, a.dx_stride),
                 .d_branch = write_lanes<B>(memory, "d_branch", a.d_branch, shape, shape.branch,
-                                           a.d_branch_stride, "dy"),
+                                           a.d_branch_stride),
                 .d_carry = write_like<V>(memory, "d_carry", a.d_carry, forward.carry),
                 .d_write = write_like<V>(memory, "d_write", a.d_write, forward.write),
                 .d_read = write_like<V>(memory, "d_read", a.d_read, forward.read),

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "addnorm.h"
@@ -14,6 +18,8 @@ namespace addnorm::short_calls_test {
 namespace {
 
 using ::testing::ElementsAreArray;
+using ::testing::StartsWith;
+using ::testing::ThrowsMessage;
 
 constexpr std::size_t kRows = 5, kFeatures = 37;
 constexpr double kEpsilon = 0.01;
@@ -132,11 +138,111 @@ TEST(ShortCalls, GiveTheBitsOfTheFullOnes) {
   }
 }
 
+/// Every short call of C++, with the arguments `c` and this ε or workspace.
+std::vector<std::pair<std::string, std::function<void()>>> cpp_calls(Case& c, double epsilon,
+                                                                     std::span<float> workspace) {
+  const auto g = c.gamma.flat(), b = c.beta.flat();
+  const NormGradients<float> gradients{.gamma = c.d_gamma.flat(), .workspace = workspace};
+  return {
+      {"layer_norm", [=, &c] { layer_norm(c.x, g, b, c.y, c.statistics, epsilon); }},
+      {"rms_norm", [=, &c] { rms_norm(c.x, g, c.y, c.statistics, epsilon); }},
+      {"add_layer_norm",
+       [=, &c] { add_layer_norm(c.x, c.branch, g, b, c.sum, c.y, c.statistics, epsilon); }},
+      {"add_rms_norm",
+       [=, &c] { add_rms_norm(c.x, c.branch, g, c.sum, c.y, c.statistics, epsilon); }},
+      {"layer_norm_backward",
+       [=, &c] { layer_norm_backward(c.x, c.statistics, g, c.dy, c.dx, gradients); }},
+      {"rms_norm_backward",
+       [=, &c] { rms_norm_backward(c.x, c.statistics, g, c.dy, c.dx, gradients); }},
+      {"add_layer_norm_backward",
+       [=, &c] {
+         add_layer_norm_backward(c.sum, c.statistics, g, c.dy, c.d_sum, c.dx, gradients);
+       }},
+      {"add_rms_norm_backward",
+       [=, &c] { add_rms_norm_backward(c.sum, c.statistics, g, c.dy, c.d_sum, c.dx, gradients); }},
+  };
+}
+
+/// The same in C, where the backward of a norm and of Add & Norm is one call.
+std::vector<std::pair<std::string, std::function<addnorm_status()>>> c_calls(Case& c,
+                                                                             double epsilon) {
+  const float *g = c.gamma.data(), *b = c.beta.data();
+  return {
+      {"layer_norm",
+       [=, &c] {
+         return addnorm_layer_norm(kRows, kFeatures, c.x.data(), g, b, epsilon, c.y.data(),
+                                   c.c_statistics());
+       }},
+      {"rms_norm",
+       [=, &c] {
+         return addnorm_rms_norm(kRows, kFeatures, c.x.data(), g, epsilon, c.y.data(),
+                                 c.c_statistics());
+       }},
+      {"add_layer_norm",
+       [=, &c] {
+         return addnorm_add_layer_norm(kRows, kFeatures, c.x.data(), c.branch.data(), g, b, epsilon,
+                                       c.sum.data(), c.y.data(), c.c_statistics());
+       }},
+      {"add_rms_norm",
+       [=, &c] {
+         return addnorm_add_rms_norm(kRows, kFeatures, c.x.data(), c.branch.data(), g, epsilon,
+                                     c.sum.data(), c.y.data(), c.c_statistics());
+       }},
+      {"add_layer_norm_backward",
+       [=, &c] {
+         return addnorm_add_layer_norm_backward(kRows, kFeatures, c.sum.data(), c.c_statistics(), g,
+                                                c.dy.data(), c.d_sum.data(), c.dx.data(),
+                                                c.d_gamma.data(), nullptr, c.workspace.data());
+       }},
+      {"add_rms_norm_backward",
+       [=, &c] {
+         return addnorm_add_rms_norm_backward(kRows, kFeatures, c.sum.data(), c.c_statistics(), g,
+                                              c.dy.data(), c.d_sum.data(), c.dx.data(),
+                                              c.d_gamma.data(), c.workspace.data());
+       }},
+  };
+}
+
+/// The mistakes are ε, a workspace, a shape, a length and memory that is absent.
 TEST(ShortCalls, NameThemselvesInErrors) {
-  const std::vector<float> x(4);
-  EXPECT_EQ(addnorm_rms_norm(1, 4, x.data(), nullptr, 1e-5, nullptr, nullptr),
+  const std::vector<std::function<void(Case&)>> mistakes = {
+      [](Case&) {},
+      [](Case& c) { c.y.resize(kRows, 3), c.dx.resize(kRows, 3); },
+      [](Case& c) { c.gamma.resize(1, 3); },
+      [](Case& c) { c.statistics.resize(1); },
+      [](Case& c) { c.y = {}, c.dx = {}; },
+  };
+  for (std::size_t i = 0; i < mistakes.size(); ++i) {
+    Case c;
+    mistakes[i](c);
+    for (const auto& [name, call] : cpp_calls(c, i == 0 ? -1 : kEpsilon, {})) {
+      EXPECT_THAT(call, ThrowsMessage<Error>(StartsWith(name + ": "))) << "mistake " << i;
+    }
+  }
+  Case c;
+  for (const auto& [name, call] : cpp_calls(c, kEpsilon, c.workspace.flat())) {
+    EXPECT_NO_THROW(call()) << name;
+  }
+}
+
+TEST(ShortCalls, NameThemselvesInErrorsOfC) {
+  for (const double epsilon : {kEpsilon, -1.0}) {
+    Case c;
+    if (epsilon > 0) c.y = {}, c.dx = {};
+    for (const auto& [name, call] : c_calls(c, epsilon)) {
+      if (epsilon < 0 && name.ends_with("backward")) continue;  // has no ε
+      EXPECT_EQ(call(), ADDNORM_INVALID_ARGUMENT) << name;
+      EXPECT_THAT(addnorm_last_error(), StartsWith(name + ": "));
+    }
+  }
+  Case c;
+  for (const auto& [name, call] : c_calls(c, kEpsilon)) {
+    EXPECT_EQ(call(), ADDNORM_OK) << name << addnorm_last_error();
+  }
+  const float* const over = c.y.data() - 1;  // by one element
+  EXPECT_EQ(addnorm_rms_norm(kRows, kFeatures, over, nullptr, kEpsilon, c.y.data(), nullptr),
             ADDNORM_INVALID_ARGUMENT);
-  EXPECT_STREQ(addnorm_last_error(), "rms_norm: y is absent, must be 1 × 4");
+  EXPECT_THAT(addnorm_last_error(), StartsWith("rms_norm: x and y overlap"));
 }
 
 /// PyTorch's native_layer_norm gives mean and rstd; its backward needs no more, nor does ours.

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "addnorm.h"
+#include "addnorm/layer_norm.h"
 #include "addnorm/matrix.h"
 #include "addnorm/norm.h"
 #include "addnorm/torch_generator.h"
@@ -88,6 +89,14 @@ struct Calls {
         },
         [=, this] { add_norm_forward(batch, channels, threads); },
         [=, this] { add_norm_backward(batch, channels_back, threads); },
+        [this] { layer_norm(x, {}, {}, y, statistics, 1e-5, threads); },
+        [this] { rms_norm(x, {}, y, statistics, 1e-5, threads); },
+        [this] { add_layer_norm(x, branch, {}, {}, {}, y, statistics, 1e-5, threads); },
+        [this] { add_rms_norm(x, branch, {}, {}, y, statistics, 1e-5, threads); },
+        [this] { layer_norm_backward(x, statistics, {}, branch, dx, {}, threads); },
+        [this] { rms_norm_backward(x, statistics, {}, branch, dx, {}, threads); },
+        [this] { add_layer_norm_backward(x, statistics, {}, branch, x, dx, {}, threads); },
+        [this] { add_rms_norm_backward(x, statistics, {}, branch, x, dx, {}, threads); },
         [this] {
           const addnorm_add_norm_forward_args args{.size = sizeof args,
                                                    .rows = kRows,

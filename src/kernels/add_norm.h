@@ -1,16 +1,58 @@
 #pragma once
 
-/// What every call of Add & Norm checks, on any processor.
+/// Add & Norm under the name of the function that was called, and what every such call checks, on
+/// any processor.
 
 #include <cstddef>
 #include <string_view>
 
 #include "addnorm/norm.h"
+#include "kernels/argument_memory.h"
 #include "kernels/check.h"
-#include "kernels/placement.h"
 #include "kernels/residual_add.h"
 
 namespace addnorm::kernels {
+
+/// add_norm_forward(), whose errors begin with `where`.
+template <typename S, typename B>
+void add_norm_forward(std::string_view where, const NormOptions& options,
+                      const AddNormForward<S, B>& args, std::size_t threads);
+/// add_norm_backward(), whose errors begin with `where`.
+template <typename S, typename B>
+void add_norm_backward(std::string_view where, const NormOptions& options,
+                       const AddNormBackward<S, B>& args, std::size_t threads);
+
+/// Throws where the memory of the arguments overlaps.
+template <typename S, typename B>
+void check_memory(std::string_view where, const AddNormForward<S, B>& args) {
+  ArgumentMemory memory(where);
+  const auto inputs = read_inputs(args.add, memory);
+  memory.read("gamma", args.gamma);
+  memory.read("beta", args.beta);
+  memory.read("alpha", args.alpha);
+  memory.read("shift", args.shift);
+  memory.write("sum", args.sum, inputs);
+  memory.write("y", args.y, inputs);
+  memory.write("statistics", args.statistics);
+  memory.write("workspace", args.workspace);
+}
+template <typename S, typename B>
+void check_memory(std::string_view where, const AddNormBackward<S, B>& args) {
+  ArgumentMemory memory(where);
+  const auto inputs = memory.read("s", args.s) | memory.read("dy", args.dy) |
+                      memory.read("d_residual", args.d_residual);
+  memory.read("statistics", args.statistics);
+  memory.read("gamma", args.gamma);
+  memory.read("alpha", args.alpha);
+  memory.read("shift", args.shift);
+  memory.read("skip", args.skip.vector);
+  memory.write("dx", args.dx, inputs);
+  memory.write("d_gamma", args.d_gamma);
+  memory.write("d_beta", args.d_beta);
+  memory.write("d_alpha", args.d_alpha);
+  memory.write("d_shift", args.d_shift);
+  memory.write("workspace", args.workspace);
+}
 
 template <typename S, typename B>
 void check_add_norm_forward(std::string_view where, const NormOptions& options,
@@ -21,8 +63,7 @@ void check_add_norm_forward(std::string_view where, const NormOptions& options,
   check_residual_add(where, args.add);
   check_optional_shape(where, "sum", args.sum, rows, cols);
   check_shape(where, "y", args.y, rows, cols);
-  require(args.sum.empty() || !same_place(args.sum, args.y),
-          "{}: sum and y are the same matrix, each needs one of its own", where);
+  check_memory(where, args);
   if (!normalizes_rows(options.kind)) return;
   check_optional_length(where, "gamma", args.gamma, cols);
   check_optional_length(where, "beta", args.beta, cols);
@@ -41,6 +82,7 @@ void check_add_norm_backward(std::string_view where, const NormOptions& options,
   check_optional_shape(where, "d_residual", args.d_residual, rows, cols);
   check_shape(where, "dx", args.dx, rows, cols);
   check_optional_length(where, "skip", args.skip.vector, cols);
+  check_memory(where, args);
   if (!normalizes_rows(options.kind)) return;
   check_length(where, "statistics", args.statistics, rows);
   check_optional_length(where, "gamma", args.gamma, cols);

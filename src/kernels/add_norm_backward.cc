@@ -1,3 +1,4 @@
+#include "addnorm/layer_norm.h"
 #include "addnorm/norm.h"
 #include "base/parallel.h"
 #include "kernels/add_norm.h"
@@ -76,6 +77,44 @@ Problem problem_of(const AddNormBackward<S, B>& args) {
 
 }  // namespace
 
+template <typename S, typename B>
+void add_norm_backward(std::string_view where, const NormOptions& options,
+                       const AddNormBackward<S, B>& args, std::size_t threads) {
+  using V = Arithmetic<S>;
+  const ThreadCount count(threads);
+  check_add_norm_backward(where, options, args, add_norm_workspace(args.s.rows, args.s.cols));
+  if (squashes(options.kind)) return squash_backward(where, options, args);
+  if (!normalizes_rows(options.kind)) {
+    if constexpr (kHasChannelNorms<S, B>) channel_norm_backward(where, options, args);
+    return;
+  }
+  const std::size_t rows = args.s.rows;
+  const std::size_t cols = args.s.cols;
+  const RowBlocks blocks(rows, cols);
+  V* const gamma_blocks = args.d_gamma.empty() ? nullptr : args.workspace.data();
+  V* const beta_blocks =
+      args.d_beta.empty() ? nullptr : args.workspace.data() + blocks.count * cols;
+  const Problem problem = problem_of(args);
+  const Plan plan = plan_call(problem);
+  const VerboseCall verbose("add_norm_backward", problem, plan);
+  const BackwardRows<S, B> kernel = backward_kernel<S, B>();
+  parallel_for(blocks.count, 1, [&](std::size_t b) {
+    auto place = [&](V* partials) { return partials == nullptr ? nullptr : partials + b * cols; };
+    kernel(options, args, plan, b * blocks.rows, std::min(rows, (b + 1) * blocks.rows),
+           place(gamma_blocks), place(beta_blocks));
+  });
+  const V factor = static_cast<V>(options.output_scale);
+  const GradientMode mode = args.parameter_gradients;
+  add_block_sums(gamma_blocks, blocks.count, factor, mode, args.d_gamma);
+  add_block_sums(beta_blocks, blocks.count, factor, mode, args.d_beta);
+}
+
+#define ADDNORM_INSTANTIATE(S, B)                                       \
+  template void add_norm_backward(std::string_view, const NormOptions&, \
+                                  const AddNormBackward<S, B>&, std::size_t);
+ADDNORM_FOR_STORAGES(ADDNORM_INSTANTIATE)
+#undef ADDNORM_INSTANTIATE
+
 }  // namespace addnorm::kernels
 
 namespace addnorm {
@@ -87,39 +126,27 @@ std::size_t add_norm_workspace(std::size_t rows, std::size_t features) {
 template <typename S, typename B>
 void add_norm_backward(const NormOptions& options, const AddNormBackward<S, B>& args,
                        std::size_t threads) {
-  using V = Arithmetic<S>;
-  const ThreadCount count(threads);
-  kernels::check_add_norm_backward("add_norm_backward", options, args,
-                                   add_norm_workspace(args.s.rows, args.s.cols));
-  if (squashes(options.kind)) return kernels::squash_backward(options, args);
-  if (!normalizes_rows(options.kind)) {
-    if constexpr (kernels::kHasChannelNorms<S, B>) kernels::channel_norm_backward(options, args);
-    return;
-  }
-  const std::size_t rows = args.s.rows;
-  const std::size_t cols = args.s.cols;
-  const kernels::RowBlocks blocks(rows, cols);
-  V* const gamma_blocks = args.d_gamma.empty() ? nullptr : args.workspace.data();
-  V* const beta_blocks =
-      args.d_beta.empty() ? nullptr : args.workspace.data() + blocks.count * cols;
-  const kernels::Problem problem = kernels::problem_of(args);
-  const kernels::Plan plan = kernels::plan_call(problem);
-  const kernels::VerboseCall verbose("add_norm_backward", problem, plan);
-  const kernels::BackwardRows<S, B> kernel = kernels::backward_kernel<S, B>();
-  parallel_for(blocks.count, 1, [&](std::size_t b) {
-    auto place = [&](V* partials) { return partials == nullptr ? nullptr : partials + b * cols; };
-    kernel(options, args, plan, b * blocks.rows, std::min(rows, (b + 1) * blocks.rows),
-           place(gamma_blocks), place(beta_blocks));
-  });
-  const V factor = static_cast<V>(options.output_scale);
-  const GradientMode mode = args.parameter_gradients;
-  kernels::add_block_sums(gamma_blocks, blocks.count, factor, mode, args.d_gamma);
-  kernels::add_block_sums(beta_blocks, blocks.count, factor, mode, args.d_beta);
+  kernels::add_norm_backward("add_norm_backward", options, args, threads);
+}
+
+template <typename T>
+void short_calls::backward(const char* name, const NormOptions& options,
+                           const AddNormBackward<T>& args, std::size_t threads) {
+  kernels::add_norm_backward(name, options, args, threads);
 }
 
 #define ADDNORM_INSTANTIATE(S, B) \
   template void add_norm_backward(const NormOptions&, const AddNormBackward<S, B>&, std::size_t);
 ADDNORM_FOR_STORAGES(ADDNORM_INSTANTIATE)
+#undef ADDNORM_INSTANTIATE
+
+#define ADDNORM_INSTANTIATE(T)                                                                    \
+  template void short_calls::backward(const char*, const NormOptions&, const AddNormBackward<T>&, \
+                                      std::size_t);
+ADDNORM_INSTANTIATE(float)
+ADDNORM_INSTANTIATE(double)
+ADDNORM_INSTANTIATE(BFloat16)
+ADDNORM_INSTANTIATE(Float16)
 #undef ADDNORM_INSTANTIATE
 
 }  // namespace addnorm

@@ -1,3 +1,4 @@
+#include "addnorm/layer_norm.h"
 #include "addnorm/norm.h"
 #include "base/parallel.h"
 #include "kernels/add_norm.h"
@@ -71,6 +72,32 @@ Problem problem_of(const AddNormForward<S, B>& args) {
 
 }  // namespace
 
+template <typename S, typename B>
+void add_norm_forward(std::string_view where, const NormOptions& options,
+                      const AddNormForward<S, B>& args, std::size_t threads) {
+  const ThreadCount count(threads);
+  check_add_norm_forward(where, options, args);
+  if (squashes(options.kind)) return squash_forward(where, options, args);
+  if (!normalizes_rows(options.kind)) {
+    if constexpr (kHasChannelNorms<S, B>) channel_norm_forward(where, options, args);
+    return;
+  }
+  const std::size_t rows = args.add.x.rows;
+  const Problem problem = problem_of(args);
+  const Plan plan = plan_call(problem);
+  const VerboseCall verbose("add_norm_forward", problem, plan);
+  const ForwardRows<S, B> kernel = forward_kernel<S, B>();
+  parallel_ranges(
+      rows, row_grain(args.add.x.cols), plan.rows,
+      [&](std::size_t begin, std::size_t end) { kernel(options, args, plan, begin, end); });
+}
+
+#define ADDNORM_INSTANTIATE(S, B)                                      \
+  template void add_norm_forward(std::string_view, const NormOptions&, \
+                                 const AddNormForward<S, B>&, std::size_t);
+ADDNORM_FOR_STORAGES(ADDNORM_INSTANTIATE)
+#undef ADDNORM_INSTANTIATE
+
 }  // namespace addnorm::kernels
 
 namespace addnorm {
@@ -78,26 +105,27 @@ namespace addnorm {
 template <typename S, typename B>
 void add_norm_forward(const NormOptions& options, const AddNormForward<S, B>& args,
                       std::size_t threads) {
-  const ThreadCount count(threads);
-  kernels::check_add_norm_forward("add_norm_forward", options, args);
-  if (squashes(options.kind)) return kernels::squash_forward(options, args);
-  if (!normalizes_rows(options.kind)) {
-    if constexpr (kernels::kHasChannelNorms<S, B>) kernels::channel_norm_forward(options, args);
-    return;
-  }
-  const std::size_t rows = args.add.x.rows;
-  const kernels::Problem problem = kernels::problem_of(args);
-  const kernels::Plan plan = kernels::plan_call(problem);
-  const kernels::VerboseCall verbose("add_norm_forward", problem, plan);
-  const kernels::ForwardRows<S, B> kernel = kernels::forward_kernel<S, B>();
-  parallel_ranges(
-      rows, row_grain(args.add.x.cols), plan.rows,
-      [&](std::size_t begin, std::size_t end) { kernel(options, args, plan, begin, end); });
+  kernels::add_norm_forward("add_norm_forward", options, args, threads);
+}
+
+template <typename T>
+void short_calls::forward(const char* name, const NormOptions& options,
+                          const AddNormForward<T>& args, std::size_t threads) {
+  kernels::add_norm_forward(name, options, args, threads);
 }
 
 #define ADDNORM_INSTANTIATE(S, B) \
   template void add_norm_forward(const NormOptions&, const AddNormForward<S, B>&, std::size_t);
 ADDNORM_FOR_STORAGES(ADDNORM_INSTANTIATE)
+#undef ADDNORM_INSTANTIATE
+
+#define ADDNORM_INSTANTIATE(T)                                                                  \
+  template void short_calls::forward(const char*, const NormOptions&, const AddNormForward<T>&, \
+                                     std::size_t);
+ADDNORM_INSTANTIATE(float)
+ADDNORM_INSTANTIATE(double)
+ADDNORM_INSTANTIATE(BFloat16)
+ADDNORM_INSTANTIATE(Float16)
 #undef ADDNORM_INSTANTIATE
 
 }  // namespace addnorm

@@ -729,7 +729,7 @@ TEST(AddNormErrors, ForwardNamesTheArgumentThatIsWrong) {
        [](auto&, auto& a) { a.add.x.stride = std::size_t{1} << 62; }},
       {"branch is 7 × 37 but has no memory", [](auto&, auto& a) { a.add.branch.data = nullptr; }},
       {"sum is 2 × 2", [&](auto&, auto& a) { a.sum = small; }},
-      {"sum and y are the same matrix", [](auto&, auto& a) { a.sum = a.y; }},
+      {"sum and y overlap, each needs memory of its own", [](auto&, auto& a) { a.sum = a.y; }},
       {"y is 2 × 2", [&](auto&, auto& a) { a.y = small; }},
       {"y is absent, must be 7 × 37", [&](auto&, auto& a) { a.y = {}; }},
       {"skip has 3 values", [&](auto&, auto& a) { a.add.skip.vector = three; }},

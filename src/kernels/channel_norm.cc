@@ -1,6 +1,7 @@
 #include "kernels/channel_norm.h"
 
 #include "base/parallel.h"
+#include "kernels/argument_memory.h"
 #include "kernels/check.h"
 #include "kernels/column_sums.h"
 #include "kernels/dispatch.h"
@@ -252,9 +253,6 @@ void run_backward(const SetBackward<double>& b, std::size_t r, const double* x, 
   HWY_STATIC_DISPATCH(differentiate_set)(b, r, x, dy, g, dx);
 }
 
-constexpr const char* kForward = "add_norm_forward";
-constexpr const char* kBackward = "add_norm_backward";
-
 TensorShape shape_of(std::string_view where, std::size_t rows, std::size_t features,
                      std::size_t positions) {
   require(positions > 0 && features % positions == 0,
@@ -320,19 +318,20 @@ MatrixView<const T> residual_sum(const AddNormForward<T>& args) {
 }  // namespace
 
 template <typename T>
-void channel_norm_forward(const NormOptions& options, const AddNormForward<T>& args) {
+void channel_norm_forward(std::string_view where, const NormOptions& options,
+                          const AddNormForward<T>& args) {
   const std::size_t rows = args.add.x.rows;
   const std::size_t cols = args.add.x.cols;
-  const TensorShape shape = shape_of(kForward, rows, cols, args.positions);
-  const Sets sets = sets_of(kForward, options, shape);
+  const TensorShape shape = shape_of(where, rows, cols, args.positions);
+  const Sets sets = sets_of(where, options, shape);
   const bool transposed = options.kind == NormKind::kBatch;
-  check_channels(kForward, options, args, shape, sets, transposed ? shape.size() : 0);
-  check_optional_length(kForward, "beta", args.beta, shape.channels);
+  check_channels(where, options, args, shape, sets, transposed ? shape.size() : 0);
+  check_optional_length(where, "beta", args.beta, shape.channels);
   require(!args.sum.empty() || (args.add.branch.empty() && args.add.skip.is_one()),
-          "{}: sum is absent; norms over channels need one for what they normalize", kForward);
-  if (args.sum.empty()) check_contiguous(kForward, "x", args.add.x);
-  check_contiguous(kForward, "sum", args.sum);
-  check_contiguous(kForward, "y", args.y);
+          "{}: sum is absent; norms over channels need one for what they normalize", where);
+  if (args.sum.empty()) check_contiguous(where, "x", args.add.x);
+  check_contiguous(where, "sum", args.sum);
+  check_contiguous(where, "y", args.y);
 
   const T* s = residual_sum(args).data;
   T* y = args.y.data;
@@ -363,17 +362,18 @@ void add_parts(const AddNormBackward<T>& args, T output_scale, const MatrixView<
 }  // namespace
 
 template <typename T>
-void channel_norm_backward(const NormOptions& options, const AddNormBackward<T>& args) {
+void channel_norm_backward(std::string_view where, const NormOptions& options,
+                           const AddNormBackward<T>& args) {
   const std::size_t rows = args.s.rows;
-  const TensorShape shape = shape_of(kBackward, rows, args.s.cols, args.positions);
-  const Sets sets = sets_of(kBackward, options, shape);
-  check_channels(kBackward, options, args, shape, sets,
+  const TensorShape shape = shape_of(where, rows, args.s.cols, args.positions);
+  const Sets sets = sets_of(where, options, shape);
+  check_channels(where, options, args, shape, sets,
                  norm_workspace(options, rows, args.s.cols, args.positions));
-  check_optional_length(kBackward, "d_gamma", args.d_gamma, shape.channels);
-  check_optional_length(kBackward, "d_beta", args.d_beta, shape.channels);
-  check_contiguous(kBackward, "s", args.s);
-  check_contiguous(kBackward, "dy", args.dy);
-  if (args.d_residual.empty()) check_contiguous(kBackward, "dx", args.dx);
+  check_optional_length(where, "d_gamma", args.d_gamma, shape.channels);
+  check_optional_length(where, "d_beta", args.d_beta, shape.channels);
+  check_contiguous(where, "s", args.s);
+  check_contiguous(where, "dy", args.dy);
+  if (args.d_residual.empty()) check_contiguous(where, "dx", args.dx);
 
   const bool transposed = options.kind == NormKind::kBatch;
   T* g = args.workspace.data();
@@ -414,10 +414,14 @@ std::size_t count_sets(std::string_view where, const NormOptions& options, std::
   return sets_of(where, options, shape_of(where, rows, features, positions)).rows;
 }
 
-template void channel_norm_forward(const NormOptions&, const AddNormForward<float>&);
-template void channel_norm_forward(const NormOptions&, const AddNormForward<double>&);
-template void channel_norm_backward(const NormOptions&, const AddNormBackward<float>&);
-template void channel_norm_backward(const NormOptions&, const AddNormBackward<double>&);
+template void channel_norm_forward(std::string_view, const NormOptions&,
+                                   const AddNormForward<float>&);
+template void channel_norm_forward(std::string_view, const NormOptions&,
+                                   const AddNormForward<double>&);
+template void channel_norm_backward(std::string_view, const NormOptions&,
+                                    const AddNormBackward<float>&);
+template void channel_norm_backward(std::string_view, const NormOptions&,
+                                    const AddNormBackward<double>&);
 
 }  // namespace addnorm::kernels
 
@@ -449,6 +453,10 @@ void update_running_statistics(const NormOptions& options, std::size_t count,
   kernels::check_length("update_running_statistics", "running mean", running.mean, batch.size());
   kernels::check_length("update_running_statistics", "running variance", running.variance,
                         batch.size());
+  kernels::ArgumentMemory memory("update_running_statistics");
+  memory.read("statistics", batch);
+  memory.write("mean", running.mean);
+  memory.write("variance", running.variance);
   const auto n = static_cast<T>(count);
   const T divisor = kernels::variance_divisor<T>(options, count);
   for (std::size_t c = 0; c < batch.size(); ++c) {
@@ -466,6 +474,10 @@ void running_to_norm_statistics(const NormOptions& options, const RunningStatist
                         running.mean.size());
   kernels::check_length("running_to_norm_statistics", "running variance", running.variance,
                         running.mean.size());
+  kernels::ArgumentMemory memory("running_to_norm_statistics");
+  memory.read("mean", running.mean);
+  memory.read("variance", running.variance);
+  memory.write("statistics", statistics);
   for (std::size_t c = 0; c < statistics.size(); ++c) {
     statistics[c] = {.mean_hi = running.mean[c]};
     kernels::set_deviation(options, running.variance[c], statistics[c]);

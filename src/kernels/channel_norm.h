@@ -10,9 +10,11 @@
 namespace addnorm::kernels {
 
 template <typename T>
-void channel_norm_forward(const NormOptions& options, const AddNormForward<T>& args);
+void channel_norm_forward(std::string_view where, const NormOptions& options,
+                          const AddNormForward<T>& args);
 template <typename T>
-void channel_norm_backward(const NormOptions& options, const AddNormBackward<T>& args);
+void channel_norm_backward(std::string_view where, const NormOptions& options,
+                           const AddNormBackward<T>& args);
 
 /// norm_sets(), whose error begins with `where`.
 std::size_t count_sets(std::string_view where, const NormOptions& options, std::size_t rows,

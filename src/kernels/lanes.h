@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "addnorm/lanes.h"
+#include "kernels/argument_memory.h"
 #include "kernels/check.h"
 #include "kernels/placement.h"
 
@@ -77,15 +78,6 @@ void check_optional_lanes(std::string_view where, std::string_view name, const L
   if (!view.empty()) check_lanes(where, name, view, rows, lanes, features);
 }
 
-/// Throws unless a view that overwrites another has its strides.
-template <typename T, typename U>
-void check_overwrites(std::string_view where, std::string_view name, const LanesView<T>& view,
-                      std::string_view other_name, const LanesView<U>& other) {
-  require(!same_place(view, other) ||
-              (view.row_stride == other.row_stride && view.lane_stride == other.lane_stride),
-          "{}: {} is {}, must have its strides too", where, name, other_name);
-}
-
 /// Throws unless a mix has one row, or one for each of the stream's, of `count` numbers.
 template <typename T>
 void check_mix(std::string_view where, std::string_view name, const MatrixView<T>& mix,
@@ -147,6 +139,24 @@ void check_lanes_inputs(std::string_view where, const LanesForward<S, B>& args) 
   check_optional_length(where, "statistics", args.statistics, args.norm ? x.rows : 0);
 }
 
+/// The arguments that lanes_forward reads and may write.
+struct LaneInputs {
+  ArgumentMemory::Set x, branch;
+};
+/// Adds what forward and backward read to the memory of a call. No mix is read for a stream without
+/// rows, which may be without memory for one.
+template <typename S, typename B>
+LaneInputs read_inputs(const LanesForward<S, B>& args, ArgumentMemory& memory) {
+  if (args.x.rows > 0) {
+    memory.read("carry", args.carry);
+    memory.read("write", args.write);
+    memory.read("read", args.read);
+  }
+  memory.read("gamma", args.gamma);
+  memory.read("beta", args.beta);
+  return {memory.read("x", args.x), memory.read("branch", args.branch)};
+}
+
 template <typename S, typename B>
 void check_lanes_forward(std::string_view where, const LanesForward<S, B>& args) {
   check_lanes_inputs(where, args);
@@ -155,15 +165,14 @@ void check_lanes_forward(std::string_view where, const LanesForward<S, B>& args)
   const std::size_t features = args.x.features;
   if (lanes.mixes) check_lanes(where, "sum", args.sum, rows, lanes.made, features);
   check_optional_lanes(where, "sum", args.sum, rows, lanes.made, features);
-  check_overwrites(where, "sum", args.sum, "x", args.x);
-  if (lanes.reads == 0) {
-    require(args.y.empty(), "{}: there is a y, but no read", where);
-    return;
-  }
-  check_lanes(where, "y", args.y, rows, lanes.reads, features);
-  check_overwrites(where, "y", args.y, "branch", args.branch);
-  require(!same_place(args.sum, args.y), "{}: sum and y are the same memory, each needs its own",
-          where);
+  require(lanes.reads > 0 || args.y.empty(), "{}: there is a y, but no read", where);
+  if (lanes.reads > 0) check_lanes(where, "y", args.y, rows, lanes.reads, features);
+
+  ArgumentMemory memory(where);
+  const LaneInputs inputs = read_inputs(args, memory);
+  memory.write("sum", args.sum, inputs.x);
+  memory.write("y", args.y, inputs.branch);
+  memory.write("statistics", args.statistics);
 }
 
 template <typename S, typename B>
@@ -181,15 +190,26 @@ void check_lanes_backward(std::string_view where, const LanesBackward<S, B>& arg
   if (lanes.reads > 0) check_lanes(where, "dy", args.dy, rows, lanes.reads, features);
   require(lanes.reads > 0 || args.dy.empty(), "{}: there is a dy, but no read", where);
   check_lanes(where, "dx", args.dx, rows, lanes.x, features);
-  check_overwrites(where, "dx", args.dx, "d_sum", args.d_sum);
   check_optional_lanes(where, "d_branch", args.d_branch, rows, lanes.branch, features);
-  check_overwrites(where, "d_branch", args.d_branch, "dy", args.dy);
   check_gradient("d_carry", args.d_carry, forward.carry);
   check_gradient("d_write", args.d_write, forward.write);
   check_gradient("d_read", args.d_read, forward.read);
   if (forward.norm) check_length(where, "statistics", forward.statistics, rows);
   check_optional_length(where, "d_gamma", args.d_gamma, forward.norm ? features : 0);
   check_optional_length(where, "d_beta", args.d_beta, forward.norm ? features : 0);
+
+  ArgumentMemory memory(where);
+  read_inputs(forward, memory);
+  memory.read("statistics", forward.statistics);
+  const auto d_sum = memory.read("d_sum", args.d_sum), dy = memory.read("dy", args.dy);
+  memory.write("dx", args.dx, d_sum);
+  memory.write("d_branch", args.d_branch, dy);
+  memory.write("d_carry", args.d_carry);
+  memory.write("d_write", args.d_write);
+  memory.write("d_read", args.d_read);
+  memory.write("d_gamma", args.d_gamma);
+  memory.write("d_beta", args.d_beta);
+  memory.write("workspace", args.workspace);
 }
 
 }  // namespace addnorm::kernels

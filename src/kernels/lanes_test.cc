@@ -743,12 +743,14 @@ TEST(LanesErrors, NameTheArgumentThatIsWrong) {
   const Mistake of_forward[] = {
       {"sum is absent, must be 7 × 4 × 37", [](auto& a) { a.forward.sum = {}; }},
       {"sum is 7 × 3 × 37", [](auto& a) { a.forward.sum.lanes = 3; }},
-      {"sum is x, must have its strides",
+      {"x and sum overlap, but differ in first element, stride or type",
        [](auto& a) {
          a.forward.sum.data = const_cast<float*>(a.forward.x.data);
-         a.forward.sum.row_stride += 1;
+         a.forward.sum.row_stride = 37;  // the same memory, lane by lane
+         a.forward.sum.lane_stride = 7 * 37;
        }},
-      {"sum and y are the same memory", [](auto& a) { a.forward.y.data = a.forward.sum.data; }},
+      {"sum and y overlap, each needs memory of its own",
+       [](auto& a) { a.forward.y.data = a.forward.sum.data; }},
       {"y is absent", [](auto& a) { a.forward.y = {}; }},
       {"there is a y, but no read", [](auto& a) {
          a.forward.read = {};
@@ -760,10 +762,11 @@ TEST(LanesErrors, NameTheArgumentThatIsWrong) {
       {"d_sum is 7 × 3 × 37", [](auto& a) { a.d_sum.lanes = 3; }},
       {"dy is absent", [](auto& a) { a.dy = {}; }},
       {"dx is absent, must be 7 × 4 × 37", [](auto& a) { a.dx = {}; }},
-      {"dx is d_sum, must have its strides",
+      {"d_sum and dx overlap, but differ in first element, stride or type",
        [](auto& a) {
          a.dx.data = const_cast<float*>(a.d_sum.data);
-         a.dx.row_stride += 1;
+         a.dx.row_stride = 37;  // the same memory, lane by lane
+         a.dx.lane_stride = 7 * 37;
        }},
       {"d_branch is 7 × 2 × 37", [](auto& a) { a.d_branch.lanes = 2; }},
       {"d_carry is 2 × 2", [&](auto& a) { a.d_carry = small; }},

@@ -103,6 +103,8 @@ void residual_add(const ResidualAdd<S, B>& add, MatrixView<S> sum, std::size_t t
   const ThreadCount count(threads);
   kernels::check_residual_add("residual_add", add);
   kernels::check_shape("residual_add", "sum", sum, add.x.rows, add.x.cols);
+  kernels::ArgumentMemory memory("residual_add");
+  memory.write("sum", sum, kernels::read_inputs(add, memory));
   const kernels::AddRows<S, B> kernel = kernels::add_kernel<S, B>();
   parallel_ranges(add.x.rows, row_grain(add.x.cols), 1,
                   [&](std::size_t begin, std::size_t end) { kernel(add, sum, begin, end); });
@@ -124,6 +126,11 @@ void residual_add_backward(const ResidualAddBackward<S, B>& args, std::size_t th
   if (!args.d_gain.empty()) kernels::check_shape(kWhere, "branch", branch, rows, cols);
   if (args.d_skip.size() != 1) kernels::check_optional_length(kWhere, "d_skip", args.d_skip, cols);
   if (args.d_gain.size() != 1) kernels::check_optional_length(kWhere, "d_gain", args.d_gain, cols);
+  kernels::ArgumentMemory memory(kWhere);
+  kernels::read_inputs(args.add, memory);
+  memory.write("d_branch", args.d_branch, memory.read("d_sum", d_sum));
+  memory.write("d_skip", args.d_skip);
+  memory.write("d_gain", args.d_gain);
 
   auto value = [](const auto& matrix, std::size_t r, std::size_t i) {
     return static_cast<V>(matrix(r, i));

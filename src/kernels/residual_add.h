@@ -1,6 +1,7 @@
 #pragma once
 
 #include "addnorm/norm.h"
+#include "kernels/argument_memory.h"
 #include "kernels/check.h"
 
 namespace addnorm::kernels {
@@ -22,6 +23,15 @@ void check_residual_add(std::string_view where, const ResidualAdd<S, B>& add) {
   require(add.dropout.probability >= 0 && add.dropout.probability < 1,
           "{}: the dropout probability is {}, must be at least 0 and below 1", where,
           add.dropout.probability);
+}
+
+/// Adds what a residual sum reads to the memory of a call, and returns which may be overwritten: x
+/// and branch.
+template <typename S, typename B>
+ArgumentMemory::Set read_inputs(const ResidualAdd<S, B>& add, ArgumentMemory& memory) {
+  memory.read("skip", add.skip.vector);
+  memory.read("gain", add.gain.vector);
+  return memory.read("x", add.x) | memory.read("branch", add.branch);
 }
 
 }  // namespace addnorm::kernels

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
 
@@ -125,6 +126,9 @@ TEST(ResidualAddGradient, EqualsCentralDifferences) {
       const auto once = d_skip;
       residual_add_backward<double>({.add = add(), .d_sum = c.d_sum, .d_skip = d_skip});
       for (std::size_t i = 0; i < size; ++i) EXPECT_EQ(d_skip[i], 2 * once[i]) << "not added";
+
+      residual_add_backward<double>({.add = add(), .d_sum = c.d_sum, .d_branch = c.d_sum});
+      EXPECT_TRUE(std::ranges::equal(c.d_sum.flat(), c.d_branch.flat())) << "in place";
     }
   }
 }

@@ -220,14 +220,14 @@ void check_squash(std::string_view where, const NormOptions& options, const Args
 }  // namespace
 
 template <typename S, typename B>
-void squash_forward(const NormOptions& options, const AddNormForward<S, B>& args) {
-  constexpr const char* kWhere = "add_norm_forward";
+void squash_forward(std::string_view where, const NormOptions& options,
+                    const AddNormForward<S, B>& args) {
   const std::size_t cols = args.add.x.cols;
-  check_squash(kWhere, options, args, cols);
-  check_optional_length(kWhere, "beta", args.beta, cols);
+  check_squash(where, options, args, cols);
+  check_optional_length(where, "beta", args.beta, cols);
   const bool sums = !args.add.branch.empty() || !args.add.skip.is_one();
   require(!sums || !args.sum.empty() || args.add.x.rows == 0,
-          "{}: sum is absent; dyt and derf need one for what they squash", kWhere);
+          "{}: sum is absent; dyt and derf need one for what they squash", where);
   MatrixView<const S> s = args.add.x;
   if (!args.sum.empty()) {
     residual_add<S, B>(args.add, args.sum);
@@ -240,19 +240,19 @@ void squash_forward(const NormOptions& options, const AddNormForward<S, B>& args
 }
 
 template <typename S, typename B>
-void squash_backward(const NormOptions& options, const AddNormBackward<S, B>& args) {
+void squash_backward(std::string_view where, const NormOptions& options,
+                     const AddNormBackward<S, B>& args) {
   using V = Arithmetic<S>;
-  constexpr const char* kWhere = "add_norm_backward";
   const std::size_t rows = args.s.rows;
   const std::size_t cols = args.s.cols;
-  check_squash(kWhere, options, args, cols);
-  check_optional_length(kWhere, "d_gamma", args.d_gamma, cols);
-  check_optional_length(kWhere, "d_beta", args.d_beta, cols);
-  check_optional_length(kWhere, "d_alpha", args.d_alpha, 1);
-  check_optional_length(kWhere, "d_shift", args.d_shift, 1);
+  check_squash(where, options, args, cols);
+  check_optional_length(where, "d_gamma", args.d_gamma, cols);
+  check_optional_length(where, "d_beta", args.d_beta, cols);
+  check_optional_length(where, "d_alpha", args.d_alpha, 1);
+  check_optional_length(where, "d_shift", args.d_shift, 1);
   const std::size_t needed = squash_workspace(rows, cols);
   require(args.workspace.size() >= needed, "{}: workspace has {} values, must have at least {}",
-          kWhere, args.workspace.size(), needed);
+          where, args.workspace.size(), needed);
 
   const RowBlocks blocks(rows, cols);
   const std::size_t size = blocks.count * cols;
@@ -284,9 +284,9 @@ std::size_t squash_workspace(std::size_t rows, std::size_t features) {
   return 4 * RowBlocks(rows, features).count * features;
 }
 
-#define ADDNORM_INSTANTIATE(S, B)                                                \
-  template void squash_forward(const NormOptions&, const AddNormForward<S, B>&); \
-  template void squash_backward(const NormOptions&, const AddNormBackward<S, B>&);
+#define ADDNORM_INSTANTIATE(S, B)                                                                  \
+  template void squash_forward(std::string_view, const NormOptions&, const AddNormForward<S, B>&); \
+  template void squash_backward(std::string_view, const NormOptions&, const AddNormBackward<S, B>&);
 ADDNORM_FOR_STORAGES(ADDNORM_INSTANTIATE)
 #undef ADDNORM_INSTANTIATE
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 #include "addnorm/norm.h"
 
@@ -9,9 +10,11 @@
 namespace addnorm::kernels {
 
 template <typename S, typename B>
-void squash_forward(const NormOptions& options, const AddNormForward<S, B>& args);
+void squash_forward(std::string_view where, const NormOptions& options,
+                    const AddNormForward<S, B>& args);
 template <typename S, typename B>
-void squash_backward(const NormOptions& options, const AddNormBackward<S, B>& args);
+void squash_backward(std::string_view where, const NormOptions& options,
+                     const AddNormBackward<S, B>& args);
 
 /// norm_workspace() of these kinds.
 std::size_t squash_workspace(std::size_t rows, std::size_t features);

@@ -166,9 +166,10 @@ def test_a_baseline_accepts_what_it_names_of_its_model(tmp_path):
     one.assert_sound(baseline=file)
     with pytest.raises(AssertionError):  # the bug of one model in another
         addnorm.Report(BUG.read_text(), "Two").assert_sound(baseline=file)
-    file.write_text("[1, 2]")
-    with pytest.raises(addnorm.Error, match="baseline.json: is no baseline"):
-        one.assert_sound(baseline=file)
+    for text in "[1, 2]", "{}", "{", "NaN", '{"models": ' + "[" * 100_000:
+        file.write_text(text)
+        with pytest.raises(addnorm.Error, match="baseline.json: is no baseline"):
+            one.assert_sound(baseline=file)
 
 
 def test_a_baseline_that_does_not_exist_is_named_with_what_writes_it(tmp_path):

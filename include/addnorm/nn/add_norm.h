@@ -37,6 +37,8 @@ struct AddNormOptions {
 /// its backward follow each other.
 template <typename T>
 class AddNorm {
+  static_assert(check_module<T>());
+
  public:
   using Value = Arithmetic<T>;
 

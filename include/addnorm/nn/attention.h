@@ -69,6 +69,8 @@ struct AttentionForm {
 /// with Pass::past the new tokens are appended.
 template <typename T>
 class MultiHeadAttention : public Sublayer<T> {
+  static_assert(check_module<T>());
+
  public:
   using Value = Arithmetic<T>;
 

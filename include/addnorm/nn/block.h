@@ -29,6 +29,8 @@ struct BlockOptions {
 /// one (Sublayers::kParallel).
 template <typename T>
 class Block {
+  static_assert(check_module<T>());
+
  public:
   ADDNORM_API Block(const BlockOptions& options, const BlockPlacement& placement, Depth depth);
 

@@ -29,6 +29,8 @@ struct DecoderOptions {
 /// A decoder language model: tokens → embedding → stack with a causal mask → logits.
 template <typename T>
 class Decoder {
+  static_assert(check_module<T>());
+
  public:
   using Value = Arithmetic<T>;
 

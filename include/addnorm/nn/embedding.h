@@ -13,6 +13,8 @@ namespace addnorm {
 /// x = token[t] + position[i] for the token t that stands at place i of its sequence.
 template <typename T>
 class Embedding {
+  static_assert(check_module<T>());
+
  public:
   using Value = Arithmetic<T>;
 

@@ -28,6 +28,8 @@ constexpr bool is_gated(FeedForwardKind kind) {
 /// With experts each matrix has the rows of all of them, one expert behind the other.
 template <typename T>
 class FeedForward : public Sublayer<T> {
+  static_assert(check_module<T>());
+
  public:
   ADDNORM_API FeedForward(std::size_t d_model, std::size_t d_ff, FeedForwardKind kind,
                           Bias bias = Bias::kYes, const ExpertForm& experts = {});

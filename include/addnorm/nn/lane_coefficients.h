@@ -63,6 +63,8 @@ struct MixInputs {
 /// double.
 template <typename V>
 class LaneCoefficients {
+  static_assert(check_value<V>());
+
  public:
   ADDNORM_API LaneCoefficients(const MixForm& form, MixUse use, const Place& place,
                                const MixShape& shape);

@@ -13,6 +13,8 @@ namespace addnorm {
 /// hidden layer, which they share, W·GELU(V·N(source)).
 template <typename V>
 class LaneHead {
+  static_assert(check_value<V>());
+
  public:
   using Mixes = std::vector<LaneCoefficients<V>*>;
   template <typename T>

@@ -21,6 +21,8 @@ ADDNORM_API LaneForm exit_form(LaneForm form);
 /// X′ = A·X + b ⊗ u. A placement with `reads_carried` reads of A·X what others read of X.
 template <typename T>
 class LaneSite {
+  static_assert(check_module<T>());
+
  public:
   using Value = Arithmetic<T>;
 

@@ -15,6 +15,8 @@ enum class Bias { kNo, kYes };
 /// are parts of one: W is parts·out × in, and b has parts·out values.
 template <typename T>
 class Linear {
+  static_assert(check_module<T>());
+
  public:
   using Value = Arithmetic<T>;
 
@@ -23,6 +25,13 @@ class Linear {
   /// Out is T, or Value.
   template <typename Out>
   ADDNORM_API void forward(MatrixView<const T> x, MatrixView<Out> y, std::size_t part = 0) const;
+  /// \cond
+  template <NoneOf<T, Value> Out>
+  void forward(MatrixView<const T>, MatrixView<Out>, std::size_t = 0) const {
+    static_assert(kIsOneOf<Out, T, Value>,
+                  "addnorm: y of a Linear<T> must have the type T, or float where T is BFloat16");
+  }
+  /// \endcond
   /// dx = dy·W (or += where mode says so; absent dx: not wanted), dW += dyᵀ·x, db += Σ dy.
   ADDNORM_API void backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixView<T> dx,
                             GradientMode mode = GradientMode::kOverwrite, std::size_t part = 0);

@@ -12,6 +12,8 @@ namespace addnorm {
 /// kind, each with parameters of its own.
 template <typename T>
 class MixNorms {
+  static_assert(check_module<T>());
+
  public:
   using Value = Arithmetic<T>;
   using One = Norm<T, Value, T>;

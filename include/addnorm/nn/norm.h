@@ -28,6 +28,14 @@ constexpr std::array<std::string_view, 4> names_of(Affine) {
 /// or BFloat16; (T, In, Out) may be (BFloat16, float, BFloat16) or (BFloat16, BFloat16, BFloat16).
 template <typename T, typename In = Arithmetic<T>, typename Out = In>
 class Norm {
+  static_assert(check_module<T>());
+  static_assert(
+      (kIsOneOf<In, Arithmetic<T>> && kIsOneOf<Out, Arithmetic<T>>) ||
+          (kIsOneOf<T, BFloat16> && kIsOneOf<In, float, BFloat16> && kIsOneOf<Out, BFloat16>),
+      "addnorm: <T, In, Out> of a Norm must be one of <float, float, float>, <double, "
+      "double, double>, <BFloat16, float, float>, <BFloat16, float, BFloat16>, <BFloat16, "
+      "BFloat16, BFloat16>");
+
  public:
   using Value = Arithmetic<T>;
 

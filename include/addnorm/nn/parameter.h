@@ -8,6 +8,7 @@
 #include "addnorm/api.h"
 #include "addnorm/float16.h"
 #include "addnorm/matrix.h"
+#include "addnorm/types.h"
 
 namespace addnorm {
 
@@ -18,6 +19,8 @@ enum class ParameterRole { kWeight, kEmbedding, kBias, kNorm, kResidualFactor };
 /// which every backward adds.
 template <typename T>
 struct Parameter {
+  static_assert(check_value<T>());
+
   Matrix<T> value;
   Matrix<T> gradient;
   ParameterRole role = ParameterRole::kWeight;

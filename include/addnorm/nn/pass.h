@@ -9,6 +9,7 @@
 #include "addnorm/float16.h"
 #include "addnorm/matrix.h"
 #include "addnorm/nn/probe.h"
+#include "addnorm/types.h"
 
 namespace addnorm {
 
@@ -26,6 +27,7 @@ struct AttentionMask {
 /// Memory for gradients that live only within one sublayer's backward: all layers share it.
 template <typename T>
 struct Scratch {
+  static_assert(check_module<T>());
   using Value = Arithmetic<T>;
 
   Matrix<T> d_branch, d_before;                  // AddNorm
@@ -48,6 +50,8 @@ using GradientsReady = std::function<void(std::size_t layer)>;
 /// parameters are float32.
 template <typename T>
 struct Pass {
+  static_assert(check_module<T>());
+
   std::size_t batch = 1;
   std::size_t length = 1;
   Mode mode = Mode::kTraining;
@@ -70,6 +74,8 @@ struct Pass {
 /// The branch of a residual sum: F in y = x + F(x). Attention and feed-forward are the usual ones.
 template <typename T>
 class ADDNORM_API Sublayer {
+  static_assert(check_module<T>());
+
  public:
   virtual ~Sublayer() = default;
   /// y = F(x), rows × d_model each. Of a placement that reads several mixes of lanes x has so many

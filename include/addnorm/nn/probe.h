@@ -6,6 +6,7 @@
 
 #include "addnorm/api.h"
 #include "addnorm/names.h"
+#include "addnorm/types.h"
 #include "addnorm/view.h"
 
 namespace addnorm {
@@ -68,6 +69,8 @@ struct Site {
 /// the call only. Attached through Pass::probe; without a probe nothing extra is computed.
 template <typename T>
 class ADDNORM_API Probe {
+  static_assert(check_value<T>());
+
  public:
   virtual ~Probe() = default;
   /// The values at a point.

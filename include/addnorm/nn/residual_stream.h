@@ -17,6 +17,8 @@ using LaneList = std::vector<MatrixView<V>>;
 /// same pass over memory. Or X, several lanes, all of which are there.
 template <typename T>
 class ResidualStream {
+  static_assert(check_module<T>());
+
  public:
   using Value = Arithmetic<T>;
 
@@ -85,6 +87,7 @@ class ResidualStream {
 /// as that of what the sublayer read, in the same memory.
 template <typename T>
 struct StreamGradient {
+  static_assert(check_module<T>());
   using Value = Arithmetic<T>;
 
   MatrixView<Value> one = {};  ///< of one lane

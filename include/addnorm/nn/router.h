@@ -23,6 +23,8 @@ struct ExpertForm {
 /// stand expert by expert, and those of one expert in the order of the tokens.
 template <typename T>
 class Router {
+  static_assert(check_module<T>());
+
  public:
   using Value = Arithmetic<T>;
 

@@ -17,6 +17,8 @@ enum class FinalNorm { kAsPlacement, kNo, kYes };
 /// a decoder, without one it is an encoder.
 template <typename T>
 class Stack {
+  static_assert(check_module<T>());
+
  public:
   using Value = Arithmetic<T>;
 

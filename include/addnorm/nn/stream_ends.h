@@ -16,6 +16,8 @@ namespace addnorm {
 /// and as z = c·R(X). A stream of one lane is x, or norm(x), and ends as it is.
 template <typename T>
 class StreamEnds {
+  static_assert(check_module<T>());
+
  public:
   using Value = Arithmetic<T>;
 

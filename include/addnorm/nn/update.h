@@ -13,6 +13,8 @@ namespace addnorm {
 /// there: the arrangement's Update, and whether whole sequences survive (Huang et al. 2016).
 template <typename T>
 class UpdateStep {
+  static_assert(check_module<T>());
+
  public:
   using Value = Arithmetic<T>;
 

@@ -29,6 +29,8 @@ struct NamedMatrix {
 ///     p −= lr·(m/(1−β1ᵗ)/(√(v/(1−β2ᵗ)) + ε) + weight_decay·p)
 template <typename T>
 class AdamW {
+  static_assert(check_value<T>());
+
  public:
   ADDNORM_API AdamW(const ParameterList<T>& parameters, const AdamWOptions& options);
 

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "addnorm/api.h"
+#include "addnorm/types.h"
 #include "addnorm/view.h"
 
 namespace addnorm {
@@ -14,5 +15,11 @@ namespace addnorm {
 template <typename T>
 ADDNORM_API double cross_entropy(MatrixView<const T> logits, std::span<const std::int32_t> targets,
                                  MatrixView<T> d_logits);
+/// \cond
+template <NoneOf<float, double> T>
+double cross_entropy(MatrixView<const T>, std::span<const std::int32_t>, MatrixView<T>) {
+  return check_value<T>();
+}
+/// \endcond
 
 }  // namespace addnorm

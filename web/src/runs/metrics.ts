@@ -19,9 +19,17 @@ export const noMetrics = (): Metrics => ({ steps: [], validation: [] });
 
 export function addMetrics(metrics: Metrics, lines: readonly string[]): void {
   for (const line of objects(lines)) {
+    if (typeof line.step !== 'number' || !VALUES.every((key) => isNumber(line[key]))) continue;
     if ('loss' in line) metrics.steps.push(line as Step);
     if ('validation_loss' in line) metrics.validation.push([line.step, line.validation_loss]);
   }
+}
+
+const VALUES = ['loss', 'gradient_norm', 'learning_rate', 'validation_loss'];
+
+/** Whether a value of a line is a number, null or absent. */
+export function isNumber(value: unknown): boolean {
+  return value === undefined || value === null || typeof value === 'number';
 }
 
 /** The lines that are JSON objects. */

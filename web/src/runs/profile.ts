@@ -1,6 +1,6 @@
 // The stream and its gradient by layer, at the steps at which a run was profiled.
 
-import { objects } from './metrics';
+import { isNumber, objects } from './metrics';
 
 /** The RMS of what each layer reads, and of what leaves the last. */
 interface Places {
@@ -17,14 +17,20 @@ export const noProfile = (): Profile => ({ layers: 0, steps: new Map() });
 
 export function addProfile(profile: Profile, lines: readonly string[]): void {
   for (const line of objects(lines)) {
-    if (line.model) profile.layers = line.model.n_layers;
+    if (isLayer(line.model?.n_layers)) profile.layers = line.model.n_layers;
     const place = placeOf(line, profile.layers);
-    if (place === undefined) continue;
+    if (!isLayer(place) || !isNumber(line.rms) || !isNumber(line.grad_rms)) continue;
     const places = profile.steps.get(line.step) ?? { stream: [], gradient: [] };
     places.stream[place] = line.rms;
     places.gradient[place] = line.grad_rms;
     profile.steps.set(line.step, places);
   }
+}
+
+const MOST_LAYERS = 1000; // as src/io/profile.cc
+
+function isLayer(value: unknown): value is number {
+  return Number.isInteger(value) && 0 <= (value as number) && (value as number) <= MOST_LAYERS;
 }
 
 /** The places of `stream_entry` in src/probe/profiler.h. */

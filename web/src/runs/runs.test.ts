@@ -57,6 +57,11 @@ test('metrics are steps and validations; what is no line of them is passed over'
     '{"step":2,"stopped":"the loss is not finite"}',
     '{"step":3,"lo',
     'null',
+    '{"step":"4","loss":1}',
+    '{"step":[5],"loss":1}',
+    '{"step":6,"loss":{"a":1},"learning_rate":0.1}',
+    '{"step":7,"validation_loss":"1"}',
+    `{"step":8,"loss":${'['.repeat(100_000)}${']'.repeat(100_000)}}`,
     '',
   ]);
   expect(metrics).toEqual({ steps: [step], validation: [[1, 2.5]] });
@@ -137,6 +142,14 @@ test('a profile has the stream that each layer reads, and what the last one leav
   expect(placesAt(profile, 6)).toBe(undefined);
   expect(placesAt(profile, 100)).toEqual({ stream: [1, 2, 3], gradient: [-1, -2, -3] });
   addProfile(profile, [line(1, 'feed_forward', 'after', 4)]);
+  expect(placesAt(profile, 7)!.stream).toEqual([1, 2, 4]);
+  addProfile(profile, [
+    '{"addnorm_profile":1,"model":{"n_layers":1e15}}',
+    line(1e15, 'attention', 'x', 9),
+    line('1' as never, 'attention', 'x', 9),
+    line(1, 'attention', 'x', '9' as never),
+  ]);
+  expect(profile.layers).toBe(2);
   expect(placesAt(profile, 7)!.stream).toEqual([1, 2, 4]);
 });
 

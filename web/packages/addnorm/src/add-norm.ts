@@ -2,7 +2,7 @@
 
 import { Block, type BlockOptions } from './block.js';
 import { check, checkLike, checkValues } from './check.js';
-import { type Arena, Instance, type Values } from './instance.js';
+import { type Arena, Instance, KernelError, type Values } from './instance.js';
 import {
   type AddNormBackwardOptions,
   type AddNormOptions,
@@ -66,7 +66,7 @@ export class AddNorm {
     const call = normCall('x', x, options, FORWARD_NAMES);
     checkLike('branch', branch, x);
     checkLike('beta', options.beta, x, call.parameters);
-    return this.#instance.call((arena) => {
+    return this.#call((arena) => {
       const { sum, y, sets, shared } = forward(arena, call, x, { ...options, branch });
       return {
         y: arena.take(y, x),
@@ -92,6 +92,15 @@ export class AddNorm {
     return new Block(this.module, options);
   }
 
+  /** Calls the C interface. Its messages begin with the name of a C function; the caller's is another. */
+  #call<R>(body: (arena: Arena) => R): R {
+    try {
+      return this.#instance.call(body);
+    } catch (error) {
+      throw new KernelError((error as KernelError).message.replace(/^[a-z_]+: /, ''));
+    }
+  }
+
   #backward<V extends Values>(
     dy: V,
     name: string,
@@ -102,7 +111,7 @@ export class AddNorm {
     checkValues('dy', dy);
     checkLike('dy', dy, s);
     checkLike('dResidual', options.dResidual, s);
-    return this.#instance.call((arena) => {
+    return this.#call((arena) => {
       const { x, shared } = forward(arena, call, s, options); // for its statistics
       const zero = new (s.constructor as new (n: number) => V)(call.parameters);
       const [dx, dGamma, dBeta] = [arena.like(s), arena.put(zero), arena.put(zero)];
