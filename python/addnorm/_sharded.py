@@ -18,5 +18,7 @@ def local_part(tensor: Any) -> Any:
 
 
 def gathers_parameters(thing: Any) -> bool:
-    """Whether a thing is a module that fully_shard has changed: it has its whole parameters while it runs."""
-    return isinstance(thing, nn.Module) and hasattr(type(thing), "unshard") and hasattr(type(thing), "reshard")
+    """Whether a thing is a module that fully_shard has changed: it has its whole parameters while it runs. The class
+    alone is asked, because any attribute of a proxy may raise."""
+    kind = type(thing)
+    return issubclass(kind, nn.Module) and hasattr(kind, "unshard") and hasattr(kind, "reshard")
