@@ -10,7 +10,7 @@ import random
 import sys
 import types
 import weakref
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterable, Iterator
 
 import torch
 from torch import Tensor, nn
@@ -54,22 +54,29 @@ def unchanged(function: Callable[[], Result], *roots: Any) -> Result:
 
 
 class RandomState:
-    """The state of all random generators: those of Python, NumPy and PyTorch, and those that the roots lead to."""
+    """The state of random generators: those of Python, NumPy and PyTorch, and `own` ones."""
 
-    def __init__(self, *roots: Any) -> None:
+    def __init__(self, own: Iterable[Any] = ()) -> None:
         self._states: list[tuple[Callable[[Any], object], Any]] = [
             (random.setstate, random.getstate()), (torch.set_rng_state, torch.get_rng_state())]
         if _NUMPY:
             self._states.append((numpy.random.set_state, numpy.random.get_state()))
         if torch.cuda.is_available() and torch.cuda.is_initialized():
             self._states.append((torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all()))
-        self._restores = [_keep_generator(thing) for thing in _Reach(roots).things if _is(thing, _GENERATORS)]
+        if hasattr(torch, "mps") and torch.backends.mps.is_available():
+            self._states.append((torch.mps.set_rng_state, torch.mps.get_rng_state()))
+        self._restores = [_keep_generator(generator) for generator in own]
 
     def restore(self) -> None:
         for set_state, state in self._states:
             set_state(state)
         for restore in self._restores:
             restore()
+
+
+def find_generators(*roots: Any) -> list[Any]:
+    """Returns the random generators that the roots lead to."""
+    return [thing for thing in _Reach(roots).things if _is(thing, _GENERATORS)]
 
 
 class Snapshot:
@@ -85,7 +92,8 @@ class Snapshot:
     """
 
     def __init__(self, *roots: Any) -> None:
-        gathering = [thing for thing in _Reach(roots).things if gathers_parameters(thing)]
+        gathering = [module for root in roots if _is(root, nn.Module) for module in root.modules()
+                     if gathers_parameters(module)]
         _spread(gathering)  # so that the snapshot has no parameters whose memory is given back
         reach, self._undo = _Reach(roots), Undo()
         self._undo.callback(RandomState().restore)
@@ -108,6 +116,7 @@ class Snapshot:
         """Restores all that it can, and then raises the error of what it could not."""
         with torch.no_grad(), torch._C.DisableTorchFunction():
             self._undo.close()
+        self._tensors.clear()  # an error that is kept has this frame, which must not keep the copies
 
 
 def _spread(modules: list[Any]) -> None:
@@ -297,7 +306,7 @@ def _keep(thing: Any) -> Iterator[Restore]:
         yield functools.partial(_restore_items, thing, _items(thing))
     elif _is(thing, _GENERATORS):
         yield _keep_generator(thing)
-    elif _is(thing, (bytearray, array.array)) or _is(thing, _NUMPY_ARRAYS) and thing.flags.writeable:
+    elif _is(thing, (bytearray, array.array)) or _is(thing, _NUMPY_ARRAYS) and _is_written_in_memory(thing):
         yield functools.partial(_restore_array, thing, copy.copy(thing))
     elif _is(thing, torch.jit.ScriptModule):
         yield functools.partial(_restore_script, thing, _script_attributes(thing))
@@ -331,11 +340,28 @@ def _restore_items(thing: Any, saved: list[Any]) -> None:
         (kind.update if kind is set else kind.extend)(thing, saved)
 
 
+def _is_written_in_memory(thing: Any) -> bool:
+    """Whether an array of NumPy can be written, and is not a file."""
+    base = thing
+    while _is(base, _NUMPY_ARRAYS):
+        if _is(base, numpy.memmap):
+            return False
+        base = base.base
+    return bool(thing.flags.writeable)
+
+
 def _restore_array(thing: Any, saved: Any) -> None:
     if _is(thing, bytearray):
         thing[:] = saved
-    elif thing.tobytes() != saved.tobytes():
+    elif not _have_same_bytes(thing, saved):
         thing[... if _is(thing, _NUMPY_ARRAYS) else slice(None)] = saved
+
+
+def _have_same_bytes(thing: Any, saved: Any) -> bool:
+    if _is(thing, _NUMPY_ARRAYS) and thing.size and thing.flags.c_contiguous and saved.flags.c_contiguous and \
+            not thing.dtype.hasobject:
+        return bool(numpy.array_equal(*(numpy.asarray(a).reshape(-1).view("u1") for a in (thing, saved))))
+    return bool(thing.tobytes() == saved.tobytes())
 
 
 def _restore_script(module: Any, saved: dict[str, Any]) -> None:

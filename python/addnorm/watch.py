@@ -74,6 +74,7 @@ class watch:
         self._kept: collections.deque[list[str]] = collections.deque(maxlen=_KEPT_STEPS)
         self._warned: set[str] = set()  # rules
         self._file: IO[str] | None = None
+        self._generators: list[Any] | None = None  # random generators of the model's own
         self._undo = Undo()
 
     def __enter__(self) -> watch:
@@ -217,8 +218,10 @@ class watch:
         """If the probe fails in it, the forward is computed again without, from the same random state."""
         from . import _model
         from ._modes import Surroundings
-        from ._snapshot import RandomState
-        random_state, surroundings, measured = RandomState(self._network), Surroundings(), self._measured_step
+        from ._snapshot import RandomState, find_generators
+        if self._generators is None:
+            self._generators = find_generators(self._network)
+        random_state, surroundings, measured = RandomState(self._generators), Surroundings(), self._measured_step
         try:
             with _model.eager():
                 output = self._probed(forward, arguments, named)

@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from .._snapshot import RandomState
+from .._snapshot import RandomState, find_generators
 from .._structure import own_loss, tensors_in
 from .._undo import Undo
 from .structure import places_of, with_tensors
@@ -57,7 +57,7 @@ class Subject:
         self.lines: list[Line] = []
         self.left_out: list[dict[str, str]] = []
         self._modes = [(module, module.training) for module in model.modules()]
-        self._random = RandomState(model)
+        self._random = RandomState(find_generators(model))
 
     # -- What is found --
 

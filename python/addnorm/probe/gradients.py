@@ -133,10 +133,11 @@ class Gradients:
 
         def pass_on(name: str, others: Dict[str, Tensor]) -> None:
             total, parts = came[name], {"sum": came["sum"], **others}
+            names, dtype, count = list(parts), total.dtype, total.numel()
 
-            def read(numbers: Numbers) -> None:
+            def read(numbers: Numbers) -> None:  # it is kept until the end of the step, and must not keep tensors
                 entry.pop(f"grad_to_{name}", None)
-                made_of = InnerProducts(numbers, parts, total.dtype, total.numel()).fit()
+                made_of = InnerProducts(numbers, names, dtype, count).fit()
                 if made_of.get("unexplained", 1) < 0.02 and "from_sum" in made_of:
                     entry[f"grad_to_{name}"] = made_of["from_sum"]
 

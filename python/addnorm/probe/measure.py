@@ -71,6 +71,7 @@ class Measurement:
             return self._site(layer, sub.kind, point)
 
         self._probe.layer_names.setdefault(layer, sub.branch.layer_module)
+        self._probe.measures(sub.branch.layer_module)
         consumed = None if sub.before is None else self._consumed(sub)
         self._record(at("x"), sub.x)
         if consumed is not None:
@@ -143,14 +144,20 @@ class Measurement:
             is_made_of(stream, sub.x, self._flow) and not is_made_of(stream, sub.before.gave, self._flow)
         all_parts = parts if earlier is None else {**parts, "earlier": self._rows.values(earlier)}
 
-        def read(numbers: Numbers) -> None:
-            fits = InnerProducts(numbers, all_parts, total.dtype, total.numel())
-            made_of = choose_fit(fits, list(parts), earlier is not None, is_stale, is_of_x)
-            made_of = {k: v for k, v in made_of.items() if k[5:] not in others}
+        # The function is kept until the end of the step, and must not keep tensors.
+        names, all_names, beside, has_earlier = list(parts), list(all_parts), set(others), earlier is not None
+        dtype, count = total.dtype, total.numel()
+        numbers: Numbers = {}
+
+        def read() -> None:
+            fits = InnerProducts(numbers, all_names, dtype, count) if numbers else None
+            made_of = {} if fits is None else choose_fit(fits, names, has_earlier, is_stale, is_of_x)
+            made_of = {k: v for k, v in made_of.items() if k[5:] not in beside}
             entry.update(made_of)
             self._probe.count("sums", "unexplained" in made_of)
 
-        self._fit(inner_products, [total, *all_parts.values()], read)
+        self._fit(inner_products, [total, *all_parts.values()], numbers.update)
+        self._probe.finally_do(read)
 
     def _past_norm(self, sub: Sublayer) -> Numbers:
         """How many of attention's queries, keys and values read the stream past the norm that others read."""
@@ -222,7 +229,7 @@ class Measurement:
         self._record(site, gave, {**own, **(more or {})}, rows_of)
         if is_new:
             NormMeasurement(self._probe, site, norm, self._modules.get(norm.module)).measure(
-                gave, (gamma, beta), rows_of or self._rows.of, heads)
+                norm, gave, (gamma, beta), rows_of or self._rows.of, heads)
         for point, name in ("gamma", norm.gamma), ("beta", norm.beta):
             if name in self._parameters and self._is_first(self._parameters[name], site):
                 self._record_parameter(site._replace(point=point, norm=slot), name)

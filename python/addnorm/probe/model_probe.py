@@ -47,7 +47,7 @@ class Probe:
         self.graded: set = set()
         self.owners: Dict[Any, Optional[int]] = {}  # the layer of each parameter, by step
         self.declared = Declared(self)
-        self._fits = Fits()
+        self._fits = Fits(self._miss_fit)
         self._undo = Undo()
         self._opaque: Set[str] = set()  # names of modules that take no hooks
         self._pass: Optional[ForwardPass] = None
@@ -83,7 +83,9 @@ class Probe:
         run_undone(lambda: end_contexts(traceback), self._undo.close)
         self._pass = None
         self.step += 1
-        self._try(self._fits.read) if kind is None else self._fits.clear()
+        if kind is None:
+            self._try(self._fits.read)
+        self._fits.clear()  # also what an error has left
         if self._measures and kind is None and len(self.sublayers) == self._sublayers_before:
             self._complain()
 
@@ -201,7 +203,16 @@ class Probe:
         try:
             function(*numbers)
         except Exception as error:  # what is watched must not fail by it
-            self.left_out.append({"where": "the fits", "why": f"{type(error).__name__}: {error}"})
+            self._miss_fit(self._fits.where, error)
+
+    def measures(self, where: str) -> None:
+        """Says to which layer the fits belong that are asked for next."""
+        self._fits.where = where
+
+    def _miss_fit(self, where: str, error: Exception) -> None:
+        why = f"{type(error).__name__}: {error}"
+        if not any(missed["why"] == why for missed in self.left_out):
+            self.left_out.append({"where": where or "the model", "why": why})
 
     def run_fits(self, least: int = 0) -> None:
         """Runs the fits that were asked for, if their tensors have `least` values together. This must happen before

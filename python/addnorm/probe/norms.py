@@ -19,18 +19,13 @@ if TYPE_CHECKING:
     from .model_probe import Probe
 
 
-class Kept:
-    """Rows that may be needed once more when numbers of a step are read."""
+MOST_KEPT = 2**21  # values of a norm's input and output that are kept until the end of the step
 
-    def __init__(self, rows: Tensor, whole: Tensor):
-        is_part = 2 * rows.numel() <= whole.numel() or rows.is_inference()
-        self._rows = rows.clone() if is_part else rows
-        self._version = 0 if is_part else rows._version
-        self._is_part = is_part
 
-    def get(self) -> Optional[Tensor]:
-        """The rows; None if something else was written in their place."""
-        return self._rows if self._is_part or self._rows._version == self._version else None
+def sample(rows: Tensor) -> Tensor:
+    """Copies some whole sequences [sequences, tokens, features], or the beginning of one."""
+    tokens = max(1, MOST_KEPT // rows.shape[-1])
+    return rows[:max(1, tokens // max(1, rows.shape[1])), :tokens].clone()
 
 
 class NormMeasurement:
@@ -40,7 +35,7 @@ class NormMeasurement:
     """
 
     def __init__(self, probe: Probe, site: Site, norm: Norm, module: Optional[nn.Module]) -> None:
-        self._probe, self._site, self._norm, self._fit = probe, site, norm, probe.fit
+        self._probe, self._site, self._is_unit, self._fit = probe, site, norm.is_unit, probe.fit
         self._is_other = is_of_other_axes(module) or module is not None and squashing(module) is not None
         form = probe.declared.gamma_form()
         self._known = Declared(probe.declared.norm_kind(module) == "rms", None if form is None else form == "one_plus")
@@ -48,17 +43,18 @@ class NormMeasurement:
         self._together: Numbers = {}
         self._apart: Numbers = {}
 
-    def measure(self, gave: Value, weights: Tuple[Optional[Tensor], Optional[Tensor]], rows_of: RowsOf,
+    def measure(self, norm: Norm, gave: Value, weights: Tuple[Optional[Tensor], Optional[Tensor]], rows_of: RowsOf,
                 heads: int) -> None:
-        """weights: γ and β."""
-        (read, self._stride), (given, _) = rows_of(self._norm.read.numbers), rows_of(gave.numbers)
-        self._count, self._weights = read[..., 0].numel(), weights
-        self._kept = Kept(read, self._norm.read.numbers), Kept(given, gave.numbers)
+        """weights: γ and β. The values are taken now, because others may stand in their place when the fit is read."""
+        (read, stride), (given, _) = rows_of(norm.read.numbers), rows_of(gave.numbers)
+        self._count = read[..., 0].numel()
+        self._sample = [sample(read), sample(given), *(w if w is None else w.detach().clone() for w in weights)]
+        self._is_whole = stride == 1 and self._sample[0].shape[1] == read.shape[1]
         if not self._is_other:
             self._fit(norm_numbers, [read, given, *weights], self._numbers.update)
-        if self._norm.is_unit or weights == (None, None):
+        if self._is_unit or weights == (None, None):
             self._fit(unit_length_numbers, [given, *weights], self._numbers.update)
-        whole = self._norm.read.numbers[:1], self._norm.gave.numbers[:1]
+        whole = norm.read.numbers[:1], norm.gave.numbers[:1]
         groups = by_head(*whole, heads)
         if groups is not None:
             self._fit(scale_numbers, groups, self._together.update)
@@ -70,16 +66,16 @@ class NormMeasurement:
             self._probe.entries.pop(self._site, None)  # the heads of a token share a mean and a divisor
             return
         is_unit = "from_one" in self._numbers and is_unit_length(self._numbers)
-        fit = {} if is_unit or self._is_other else read_norm(self._numbers, self._count, self._known)
-        rows = [kept.get() for kept in self._kept]
-        if not fit or is_explained(fit) or any(r is None for r in rows):
+        is_known = not is_unit and not self._is_other and "length" in self._numbers
+        fit = read_norm(self._numbers, self._count, self._known) if is_known else {}
+        if not fit or is_explained(fit):
             self._keep(fit, is_unit)
             return
-        self._fit(statistics_numbers, [*rows, *self._weights], lambda numbers: self._keep(
-            read_statistics(numbers, fit, self._stride == 1) or fit, is_unit), fit.get("gamma_offset", 0))
+        self._fit(statistics_numbers, self._sample, lambda numbers: self._keep(
+            read_statistics(numbers, fit, self._is_whole) or fit, is_unit), fit.get("gamma_offset", 0))
 
     def _keep(self, fit: Numbers, is_unit: bool) -> None:
-        if self._norm.is_unit and abs(fit.get("eps_in_deviation", 1)) < 1e-6 * fit.get("divisor", 0):
+        if self._is_unit and abs(fit.get("eps_in_deviation", 1)) < 1e-6 * fit.get("divisor", 0):
             told = {"unexplained", "scale", "gamma_offset"}  # of x/‖x‖, where ε is a least length
             fit = {key: value for key, value in fit.items() if key in told}
         self._probe.entries[self._site].update(fit)

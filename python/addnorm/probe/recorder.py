@@ -185,8 +185,8 @@ class Recorder(TorchDispatchMode):
         return value
 
     def add_weights(self, name: str, module: nn.Module) -> None:
-        """Adds the weights with which a module runs, where these are no parameters of the model: the views into a larger
-        parameter of FSDP, and what fully_shard has gathered, which is there until its module ends."""
+        """Adds the weights with which a module runs, where these are no parameters of the model: the views of FSDP into
+        a larger parameter, and what fully_shard has gathered, which is there until its module ends."""
         plain = [(key, vars(module).get(key)) for key in WEIGHTS]
         for key, tensor in (*plain, *module._parameters.items()):
             if not isinstance(tensor, Tensor) or id(tensor) in self._names:

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 import torch
 from torch import Tensor
 
-MOST_VALUES = 2**26  # of tensors that are fitted together: half a GiB in float64
+MOST_VALUES = 2**24  # of tensors that are fitted together; a fit needs the memory of several copies in float64
 
 Numbers = Dict[str, Any]
 Then = Callable[[Numbers], None]
@@ -21,6 +21,7 @@ class _Call(NamedTuple):
     tensors: Tuple[Optional[Tensor], ...]
     options: Tuple[Any, ...]
     then: Then
+    where: str
 
     @property
     def kind(self) -> Any:
@@ -43,7 +44,10 @@ class _Computed(NamedTuple):
 class Fits:
     """The computations of a step, and their numbers until they are read."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_error: Callable[[str, Exception], None]) -> None:
+        """on_error: gets the place and the error of a computation that fails; its numbers are not read."""
+        self.where = ""  # the place of what is added
+        self._on_error = on_error
         self._calls: List[_Call] = []
         self._computed: List[_Computed] = []
         self._finish: List[Callable[[], None]] = []
@@ -52,7 +56,7 @@ class Fits:
         """Adds a computation. The next run() calls compute(*tensors, *options), with tensors of other sites in the
         first axis; read() calls `then` with this site's numbers: a float for a tensor without further axes, a flat
         list of floats for another one."""
-        self._calls.append(_Call(compute, tuple(tensors), options, then))
+        self._calls.append(_Call(compute, tuple(tensors), options, then, self.where))
 
     def finally_do(self, function: Callable[[], None]) -> None:
         """Has read() call a function after those that get the numbers of what was added so far."""
@@ -70,7 +74,11 @@ class Fits:
         for same in kinds.values():
             count = max(1, MOST_VALUES // max(1, same[0].size))
             for begin in range(0, len(same), count):
-                self._run_together(same[begin:begin + count])
+                calls = same[begin:begin + count]
+                try:
+                    self._run_together(calls)
+                except Exception as error:  # whose numbers are not needed for the others'
+                    self._on_error(calls[0].where, error)
 
     def _run_together(self, calls: List[_Call]) -> None:
         first = calls[0]
@@ -104,8 +112,11 @@ class Fits:
 
 def fit_now(compute: Compute, *tensors: Optional[Tensor]) -> Numbers:
     """The numbers of one site, for which the host waits here."""
+    def fail(where: str, error: Exception) -> None:
+        raise error
+
     found: Numbers = {}
-    fits = Fits()
+    fits = Fits(fail)
     fits.add(compute, tensors, found.update)
     fits.read()
     return found

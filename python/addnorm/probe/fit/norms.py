@@ -121,7 +121,8 @@ def unit_length_numbers(rows: Tensor, gamma: Optional[Tensor], beta: Optional[Te
     """Measures by how much the lengths of rows differ from 1 at most. The rows of nGPT's norms have this length."""
     rows = wide(rows).flatten(1, -2) - (0 if beta is None else wide(beta)[:, None])
     if gamma is not None:
-        rows = rows / wide(gamma).masked_fill(gamma == 0, 1)[:, None]
+        form = wide(gamma)[:, None]
+        rows = rows / form.masked_fill(form == 0, 1)
     return {"from_one": (rows.norm(dim=-1) - 1).abs().amax(1)}
 
 

@@ -35,7 +35,8 @@ def size_numbers(tensors: Tensor) -> Dict[str, Tensor]:
 def moment_numbers(tensors: Tensor) -> Dict[str, Tensor]:
     t = on_float64_device(tensors)  # [sites, values]
     root = torch.linalg.vector_norm(t, dim=1, dtype=torch.float64) / math.sqrt(max(1, t.shape[1]))
-    return {"rms": root, "mean": t.mean(1, dtype=torch.float64), "min": t.amin(1), "max": t.amax(1)}
+    return {"rms": root, "mean": t.mean(1, dtype=torch.float64), "min": t.amin(1).double(),
+            "max": t.amax(1).double()}
 
 
 def read_moments(numbers: Numbers) -> Numbers:
@@ -58,7 +59,8 @@ def activation_numbers(rows: Tensor, are_tokens: bool) -> Dict[str, Tensor]:
     root, mean = flat.norm(dim=1) / math.sqrt(flat.shape[1]), flat.mean(1)
     most, top = size.max(1)
     numbers = {"rms": root, "mean": mean, "std": (root.square() - mean.square()).clamp(min=0).sqrt(),
-               "abs_max": most, "abs_median": size[:, ::1 + size.shape[1] // 2**17].median(1)[0], "top": top}
+               "abs_max": most, "top": top,
+               "abs_median": torch.stack([row.median() for row in size[:, ::1 + size.shape[1] // 2**17]])}
     if features > 1 and n > 1 and are_tokens:
         units = (1 / v.norm(dim=-1)).unsqueeze(-2) @ v  # summed over the tokens
         numbers["token_cosine"] = ((units.square().sum((-2, -1)) - n) / (n * (n - 1))).mean(1)
