@@ -16,9 +16,11 @@ import sys
 import tempfile
 import time
 
-RELEASE = os.path.join(os.path.dirname(__file__), "..", "build", "release", "bin", "addnorm")
+ROOT = os.path.join(os.path.dirname(__file__), "..")
+RELEASE = os.path.join(ROOT, "build", "release", "bin", "addnorm")
 BUSY = (0, 1, 2, 4)
-STACK = ["--layers", "4", "--width", "128", "--heads", "4", "--context", "64", "--batch", "8"]
+STACK = ["--text", *(os.path.join(ROOT, name) for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md")),
+         "--layers", "4", "--width", "128", "--heads", "4", "--context", "64", "--batch", "8"]
 
 
 def run(program, environment, *arguments):
@@ -30,9 +32,9 @@ def run(program, environment, *arguments):
 
 def kernel(shape):
     def measure(program, environment):
-        _, output = run(program, environment, "bench", "--kernel", "add_layer_norm", "--shape", shape, "--rival",
-                        "none", "--repeats", "20", "--json")
-        return 1e3 * json.loads(output)["results"][0]["ms"]
+        _, output = run(program, environment, "bench", "--kernel", "add_layer_norm", "--shape", shape, "--dtype", "f32",
+                        "--rival", "none", "--repeats", "20", "--json")
+        return 1e3 * json.loads(output.splitlines()[0])["ms"]
     return measure
 
 

@@ -18,7 +18,7 @@ class Surroundings:
     def restore(self) -> None:
         torch.set_grad_enabled(self._computes_gradients)
         set_mode_stacks(self._stacks)
-        # Where PyTorch's compiler was imported in between, nothing was set before.
+        # None: the compiler was imported since, and had set nothing.
         if self._stance is not None and _stance() is not self._stance:
             sys.modules["torch._dynamo.eval_frame"]._set_stance(self._stance)
 

@@ -37,7 +37,7 @@ WAYS = {"fully_shard": fully_sharded, "DistributedDataParallel": replicated, "te
 
 
 def outputs(model):
-    """Of a step, without dropout: the logits and the gradient of the head's bias."""
+    """Returns the logits of a step without dropout, and the gradient of the head's bias."""
     model.eval()
     logits = model(small_models.tokens())
     logits.square().mean().backward()
@@ -49,7 +49,7 @@ def outputs(model):
 
 
 def in_process(rank, folder, way, bugs):
-    """What one of the two processes does. The results are those of the first one."""
+    """Runs in each of the two processes. The first one saves its results."""
     torch.set_num_threads(1)
     distributed.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=2)
     mesh = distributed.device_mesh.init_device_mesh("cpu", (2,))

@@ -4,12 +4,15 @@
     PYTHONPATH=build/release/python /usr/bin/python3 -m unittest tests/python/probe_test.py
 """
 
+import functools
+import gc
 import json
 import math
 import pathlib
 import sys
 import unittest
 import warnings
+import weakref
 
 import torch
 import torch.nn.functional as F
@@ -21,7 +24,7 @@ sys.path.append(str(pathlib.Path(__file__).parents[1] / "golden"))
 import generate_models  # noqa: E402
 import transformers  # noqa: E402
 from addnorm.probe import ProbeError, probe  # noqa: E402
-from addnorm.probe.fit.batch import fit_now  # noqa: E402
+from addnorm.probe.fit.batch import Fits, fit_now  # noqa: E402
 from addnorm.probe.fit.sums import InnerProducts, inner_products  # noqa: E402
 from addnorm.probe.numbers import explain_norm, explain_sum, score_numbers  # noqa: E402
 from generate import Derf, DocumentBlock, DyT  # noqa: E402
@@ -786,6 +789,56 @@ class Cost(unittest.TestCase):
                 with self.subTest(name, dtype=dtype):
                     counts = [self.waits(name, n_layers, dtype) for n_layers in (2, 5)]
                     self.assertLessEqual(max(counts), 3)
+
+
+class WhatIsKept(unittest.TestCase):
+    def test_numbers_that_wait_to_be_read_keep_no_tensors(self):
+        fits, seen = Fits(self.fail), {}
+        for i in range(3):
+            tensors = [torch.randn(50, 8) for _ in range(3)]
+            fits.add(inner_products, tensors, seen.update)
+        fits.run()
+        held = [weakref.ref(t) for t in tensors]
+        del tensors
+        gc.collect()
+        self.assertEqual([ref() for ref in held], [None] * 3)
+
+    def test_a_step_keeps_no_sum_and_no_gradient(self):
+        model, tokens = reference("gpt2")
+        p = probe(model)
+        with p:
+            square(model(tokens)).backward()
+            functions = [c.then for c in p._fits._computed] + [p._fits._finish]
+            tensors, opened = [], list(functions)
+            known = set()
+            while opened:
+                thing = opened.pop()
+                if id(thing) in known:
+                    continue
+                known.add(id(thing))
+                if isinstance(thing, torch.Tensor):
+                    tensors.append(thing)
+                elif isinstance(thing, (list, tuple)):
+                    opened += thing
+                elif isinstance(thing, functools.partial):
+                    opened += [thing.func, thing.args]
+                elif callable(thing) and getattr(thing, "__closure__", None):
+                    opened += [cell.cell_contents for cell in thing.__closure__ if cell.cell_contents is not None]
+        self.assertEqual(tensors, [])
+
+    def test_a_computation_that_fails_costs_no_other_its_numbers(self):
+        def fails(tensor):
+            raise RuntimeError("no such type")
+
+        errors, found = [], {}
+        fits = Fits(lambda where, error: errors.append((where, str(error))))
+        fits.where = "layers.3"
+        fits.add(fails, [torch.ones(2)], found.update)
+        fits.add(lambda t: {"sum": t.sum(1)}, [torch.ones(2)], found.update)
+        fits.finally_do(lambda: found.update(finished=True))
+        fits.read()
+        self.assertEqual(errors, [("layers.3", "no such type")])
+        self.assertEqual(found, {"sum": 2, "finished": True})
 
 
 class Kinds(unittest.TestCase):

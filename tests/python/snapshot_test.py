@@ -4,10 +4,14 @@ import collections
 import copy
 import ctypes
 import dataclasses
+import gc
 import queue
 import random
+import subprocess
+import sys
 import tempfile
 import threading
+import tracemalloc
 import types
 import weakref
 
@@ -497,6 +501,55 @@ def test_unchanged_returns_what_the_function_does_and_raises_what_it_raises():
     assert unchanged(lambda: 3, model) == 3
     with pytest.raises(ZeroDivisionError):
         unchanged(lambda: 1 / 0, model)
+
+
+def test_pytorch_works_on_where_its_compiler_is_imported_while_a_model_is_checked():
+    """A process of its own: in this one the compiler may have been imported long ago."""
+    program = ("import sys, torch, addnorm, small_models\n"
+               "assert 'torch._dynamo' not in sys.modules\n"
+               "model = small_models.decoder()\n"
+               "addnorm.check(model, small_models.tokens())\n"
+               "torch.manual_seed(0)\n"
+               "torch.optim.Adam(model.parameters())\n")
+    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True)
+
+
+def test_arrays_are_restored_and_files_are_not_read(tmp_path):
+    model = small_models.decoder(2)
+    model.counts = numpy.zeros((4, 3), ">f8")
+    model.part = numpy.zeros((4, 6))[:, ::2]
+    model.nothing = numpy.zeros((0, 3))
+    model.file = numpy.memmap(tmp_path / "file", "f4", "w+", shape=(2**24,))
+    forward = model.forward
+
+    def counting(tokens):
+        model.counts += 1
+        model.part += 1
+        return forward(tokens)
+
+    model.forward = counting
+    addnorm.check(model, small_models.tokens())  # imports what it needs
+    tracemalloc.start()
+    addnorm.check(model, small_models.tokens())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert not model.counts.any() and not model.part.any()
+    assert peak < model.file.nbytes / 4
+
+
+def test_a_kept_error_keeps_no_copy_of_the_model():
+    model = small_models.decoder(2)
+    copies = []
+
+    def fail(tokens):
+        copies.extend(weakref.ref(t) for t in gc.get_objects() if type(t) is torch.Tensor and t.shape == (40, 24))
+        raise ValueError("no")
+
+    model.forward = fail
+    with pytest.raises(addnorm.Error) as error:
+        addnorm.check(model, small_models.tokens())
+    gc.collect()
+    assert copies and error.value and [ref() for ref in copies if ref() is not None] == []
 
 
 def test_long_chains_need_no_recursion():

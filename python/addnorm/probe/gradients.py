@@ -1,4 +1,4 @@
-"""Listens to the gradients of what was found: how large they are, and what of a sum's gradient goes where."""
+"""Measures how large gradients are, and how much of a sum's gradient arrives at the stream and at the branch."""
 
 from __future__ import annotations
 
