@@ -84,8 +84,9 @@ Trace trace(const TraceArgs& args) {
 }
 
 nlohmann::ordered_json to_json(const Trace& trace) {
-  using Json = nlohmann::ordered_json;
-  const auto optional = [](const Vector& values) { return values.empty() ? Json() : Json(values); };
+  const auto optional = [](const Vector& values) {
+    return values.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(values);
+  };
   return {{"x", trace.x},
           {"branch", optional(trace.branch)},
           {"sum", trace.sum},
