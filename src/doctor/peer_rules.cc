@@ -39,62 +39,34 @@ const Seen* odd_one_out(const std::vector<Seen>& all, const Alike& is_alike) {
   return odd;
 }
 
-/// Returns the embedding, the sums and norms that leave the stream behind each sublayer, and the
-/// streams that sublayers read, in their order.
-std::vector<const probe::ProfileEntry*> stream_entries(const Subject& subject) {
-  std::vector<const probe::ProfileEntry*> found;
-  for (const probe::ProfileEntry& entry : last_entries(subject.profile)) {
-    const Point point = entry.site.point;
-    const bool is_embedding =
-        entry.site.sublayer == SublayerKind::kEmbedding && point == Point::kOutput;
-    const bool is_stream = entry.site.in_layer() &&
-                           (point == Point::kX || point == Point::kSum || point == Point::kAfter);
-    if ((is_embedding || is_stream) && entry.site.norm == NormSlot::kNone &&
-        entry.site.projection == Projection::kNone)
-      found.push_back(&entry);
-  }
-  return found;
-}
-
-/// "encoder.layer" of "encoder.layer.3": layers of other lists may have another stream.
-std::string list_of(const Subject& subject, std::size_t layer) {
-  const std::vector<std::string>& modules = subject.profile.model.layer_modules;
-  if (layer >= modules.size()) return "";
-  return modules[layer].substr(0, modules[layer].rfind('.'));
-}
-
 }  // namespace
 
 void find_changed_streams(const Subject& subject, Findings& findings) {
-  constexpr double kSame = 1e-3, kChanged = 0.02;
-  if (has_lanes(subject)) return;
-  std::vector<Seen> reads;  // with the RMS of what is read as a multiple of what was left
-  const probe::ProfileEntry* left = nullptr;
-  for (const probe::ProfileEntry* entry : stream_entries(subject)) {
-    if (entry->site.point != Point::kX) {
-      left = entry;
-      continue;
-    }
-    const bool follows = left != nullptr && left->rms > 0 && std::isfinite(left->rms) &&
-                         list_of(subject, left->site.layer) == list_of(subject, entry->site.layer);
-    if (follows) reads.push_back({entry, entry->rms / left->rms});
+  constexpr double kChanged = 0.02;
+  std::size_t n_sublayers = 0;
+  std::vector<const probe::ProfileEntry*> changed;
+  for (const probe::ProfileEntry& entry : last_entries(subject.profile)) {
+    if (!entry.site.in_layer() || entry.site.point != Point::kX) continue;
+    ++n_sublayers;
+    if (std::abs(entry.from_left - 1) > kChanged || std::abs(entry.from_left_norm) > kChanged)
+      changed.push_back(&entry);
   }
-  const Seen* odd =
-      odd_one_out(reads, [](double a, double b) { return std::abs(a - b) <= kSame * a; });
-  if (odd == nullptr || !(std::abs(odd->value - 1) > kChanged)) return;
+  if (changed.size() != 1 || n_sublayers < kLeastPeers + 1) return;
+  const probe::ProfileEntry& odd = *changed.front();
+  const std::string norm = std::abs(odd.from_left_norm) > kChanged
+                               ? fmt::format(" + {:.2f}·h, its norm's output", odd.from_left_norm)
+                               : "";
   findings.push_back(
       {.rule = "stream-changed",
        .severity = Severity::kSuspicious,
-       .site = odd->entry->site,
-       .where = place_text(odd->entry->site),
-       .what = fmt::format("reads a stream whose RMS is {:.3g} times that of what the sublayer "
-                           "before left",
-                           odd->value),
-       .because =
-           fmt::format("the {} other sublayers read what the one before left", reads.size() - 1),
-       .fix = "look between the two for a factor, a second addition, or a stream that was added to "
+       .site = odd.site,
+       .where = place_text(odd.site),
+       .what = fmt::format("reads {:.2f}·s{}, where s is what the sublayer before left",
+                           odd.from_left, norm),
+       .because = fmt::format("the {} other sublayers read s", n_sublayers - 1),
+       .fix = "look between the two for a factor, a second addition, or a stream that is added to "
               "itself",
-       .measured = odd->value,
+       .measured = odd.from_left,
        .expected = 1});
 }
 
