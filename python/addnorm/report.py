@@ -59,6 +59,11 @@ class Coverage:
     left_out: list[tuple[str, str]]
     """(where, why) of what was not measured."""
 
+    @property
+    def least(self) -> float:
+        """The least share that was measured of one kind; 1 where nothing was seen or counted."""
+        return min((measured / seen for measured, seen in self.counts.values() if seen), default=1.0)
+
     def __str__(self) -> str:
         if not self.counts:
             return "unknown"
@@ -178,14 +183,27 @@ class Report:
         report._set(self._diagnosis, self.profile, self.name, (*self.accepted, *names, *known))
         return report
 
-    def assert_sound(self, ignore: Iterable[str] = (), baseline: Path | None = None) -> None:
-        """AssertionError with the findings that are neither notes, nor ignored, nor in the baseline; or
-        where nothing was measured. baseline: a file of save_baseline()."""
+    def assert_sound(self, ignore: Iterable[str] = (), baseline: Path | None = None,
+                     min_coverage: float = 1.0) -> None:
+        """Raises an AssertionError for findings that are neither notes, nor ignored, nor in the baseline, and if
+        less was measured than min_coverage.
+
+        baseline: a file of save_baseline(). min_coverage: the least share of the sums, of the norms and of the
+        attentions seen in the model that must have been measured, from 0 to 1. A profile without a coverage
+        has no share to compare.
+        """
         __tracebackhide__ = True
+        if not 0 <= min_coverage <= 1:
+            raise _core.Error(f"min_coverage: is {min_coverage!r}, must be a number from 0 to 1")
         names = (ignore,) if isinstance(ignore, str) else ignore
         rest = self.ignoring(*names, baseline=baseline)
         if not rest.sound:
             raise AssertionError(rest.text(80, False).rstrip("\n"))
+        if self.coverage.least < min_coverage:
+            places = "; ".join(f"{where}: {why}" for where, why in self.coverage.left_out) or "no reason is known"
+            raise AssertionError(f"{self.name}: no finding, but only {self.coverage}. Not measured: {places}. "
+                                 "If this is expected, pass a smaller min_coverage than "
+                                 f"{min_coverage:g} to assert_sound()")
 
     def save_baseline(self, file: Path) -> None:
         """Writes the findings of this model as known and accepted; those of other models in the file stay."""

@@ -61,7 +61,7 @@ class watch:
         self.report: Report | None = None
         self._model, self._every, self._log, self._path = model, every, _as_log(log), path
         self._options = {"tokens": tokens, **options}
-        self._ignore = tuple(ignore)
+        self._ignore = (ignore,) if isinstance(ignore, str) else tuple(ignore)
         self._network = _model.network(model)
         self._step, self._forwards = 0, 0
         self._number_of_step = step

@@ -544,3 +544,61 @@ def test_notes_weight_decay_on_gains_and_nothing_without_it():
     notes = findings(check(model, *batch, adamw(model, weight_decay=0.1))[0])
     assert [f["rule"] for f in notes] == ["decay-on-gain"] and notes[0]["severity"] == "note"
     assert findings(check(model, *batch, adamw(model, weight_decay=0.0))[0]) == []
+
+
+class DeepInBfloat16(models.GPT):
+    """As deep models are run: in bfloat16, with logits in float32."""
+
+    def __init__(self, n_layers=24):
+        super().__init__()
+        self.h = nn.ModuleList(models.Block() for _ in range(n_layers))
+        models.draw(self).to(torch.bfloat16)
+
+    def forward(self, x, past=None, use_cache=False):
+        found = super().forward(x, past, use_cache)
+        return (found[0].float(), found[1]) if use_cache else found.float()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_rounding_does_to_a_deep_model_is_no_cache_mismatch(seed):
+    torch.manual_seed(seed)
+    model, x = DeepInBfloat16(), torch.randint(models.VOCABULARY, (2, 24))
+    for begins_again in False, True:
+        if begins_again:
+            model.positions = lambda past, length: torch.arange(length)
+        lines, _ = measure(model, (x,), {})
+        line = next(line for line in lines if line["check"] == "cache-mismatch")
+        assert line["value"] > 1e-3  # what float32 would not leave
+        assert (line["value"] > line["limit"]) == begins_again
+
+
+def with_open_signature(model):
+    """As decorators and wrappers make a forward: the arguments of the model are not in its signature."""
+    forward = model.forward
+    model.forward = lambda *inputs, **named: forward(*inputs, **named)
+    return model
+
+
+@pytest.mark.parametrize("begins_again", [False, True])
+@pytest.mark.parametrize("form", ["open signature", "padding", "positions", "padding and positions"])
+def test_a_cache_is_compared_whatever_else_the_batch_has(form, begins_again):
+    class Masked(models.GPT):
+        def forward(self, x, past=None, use_cache=False, attention_mask=None, position_ids=None):
+            return super().forward(x, past, use_cache)
+
+    torch.manual_seed(0)
+    model, x = Masked(), torch.randint(models.VOCABULARY, (2, 12))
+    if begins_again:
+        model.positions = lambda past, length: torch.arange(length)
+    named = {}
+    if "padding" in form:
+        named["attention_mask"] = (torch.arange(12) < torch.tensor([[12], [9]])).long()
+    if "positions" in form:
+        named["position_ids"] = torch.arange(12).expand(2, 12)
+    if form == "open signature":
+        forward = model.forward
+        model.forward = lambda x, past_key_values=None, use_cache=False: forward(x, past_key_values, use_cache)
+        with_open_signature(model)
+    lines, left_out = measure(model, (x,), named)
+    found = [line["value"] > line["limit"] for line in lines if line["check"] == "cache-mismatch"]
+    assert found == [begins_again], left_out

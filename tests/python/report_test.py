@@ -153,6 +153,27 @@ def test_findings_can_be_accepted_by_rule_and_by_place():
         report.assert_sound()
 
 
+@pytest.mark.parametrize("counts, least", [
+    ({"sums": [4, 8], "norms": [9, 9]}, 0.5), ({"sums": [8, 8], "norms": [8, 9], "attentions": [4, 4]}, 8 / 9),
+    ({"sums": [8, 8], "norms": [9, 9], "attentions": [0, 0]}, 1)])
+def test_a_model_that_was_measured_in_part_is_not_asserted_to_be_sound(counts, least):
+    first, rest = SOUND.read_text().split("\n", 1)
+    header = json.loads(first)
+    header["coverage"] = {**counts, "left_out": [{"where": "layers.3", "why": "its gate was not understood"}]}
+    report = addnorm.Report(json.dumps(header) + "\n" + rest, "Gated")
+    assert report.sound and report.coverage.least == pytest.approx(least)
+    report.assert_sound(min_coverage=least - 1e-9)
+    if least < 1:
+        with pytest.raises(AssertionError, match=r"Gated: no finding, but only .* measured.*layers.3: its gate was"):
+            report.assert_sound()
+        with pytest.raises(AssertionError, match="min_coverage"):
+            report.assert_sound(min_coverage=least + 1e-9)
+    else:
+        report.assert_sound()
+    with pytest.raises(addnorm.Error, match="min_coverage: is 2, must be a number from 0 to 1"):
+        report.assert_sound(min_coverage=2)
+
+
 def test_a_baseline_accepts_what_it_names_of_its_model(tmp_path):
     file = tmp_path / "baseline.json"
     one = addnorm.Report(BUG.read_text(), "One")

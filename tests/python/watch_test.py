@@ -89,10 +89,12 @@ def test_a_finding_is_a_warning_once():
             train(model, 3)
     assert len(caught) == 1
     assert "step 0: residual-missing at layer 2, feed-forward" in str(caught[0].message)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with addnorm.watch(model, every=1, ignore="residual-missing"):
-            train(model, 2)
+    for ignore in "residual-missing", ["residual-missing@layer 2"]:
+        with warnings.catch_warnings(record=True) as caught:  # watch prints warnings that are errors
+            warnings.simplefilter("always")
+            with addnorm.watch(model, every=1, ignore=ignore) as watched:
+                train(model, 2)
+        assert caught == [] and watched.report.sound
 
 
 def test_a_rule_is_one_warning_with_all_its_layers():

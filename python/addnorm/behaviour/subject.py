@@ -6,7 +6,7 @@ import contextlib
 import inspect
 import math
 from collections import Counter
-from typing import Any, Callable, Iterator, Sequence
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -130,8 +130,15 @@ class Subject:
 
     def accepts(self, *names: str) -> str | None:
         """The first of these arguments that the model's forward has."""
-        known = inspect.signature(self.model.forward).parameters
+        known = self._parameters()
         return next((name for name in names if name in known), None)
+
+    def accepts_others(self) -> bool:
+        """Whether the model's forward takes named arguments that its signature does not list."""
+        return any(p.kind is p.VAR_KEYWORD for p in self._parameters().values())
+
+    def _parameters(self) -> Mapping[str, inspect.Parameter]:
+        return inspect.signature(self.model.forward).parameters
 
 
 def _copy(tensor: Tensor) -> Tensor:

@@ -38,18 +38,19 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def addnorm_sound(request: pytest.FixtureRequest) -> Callable[..., Report]:
     """addnorm_sound(model, inputs, **options) fails with the findings of addnorm.check(model, inputs,
-    **options), but for those in the file of --addnorm-baseline; else it gives the report. In a job of GitHub
-    Actions the findings are annotations too."""
+    **options), but for those in the file of --addnorm-baseline; else it gives the report. It also fails if less
+    was measured than min_coverage, as in Report.assert_sound(). In a job of GitHub Actions the findings are
+    annotations too."""
     session: _Session = request.config.pluginmanager.get_plugin(_Session.NAME)
 
-    def sound(model: Any, inputs: Any, **options: Any) -> Report:
+    def sound(model: Any, inputs: Any, *, min_coverage: float = 1.0, **options: Any) -> Report:
         __tracebackhide__ = True
         report = check(model, inputs, **options)
         rest = session.without_known(report)
         _checks(request.node).append({"model": report.name, "found": sorted(report.names()),
                                       "annotations": github.commands(rest, model)})
         try:
-            rest.assert_sound()
+            rest.assert_sound(min_coverage=min_coverage)
         except AssertionError as error:
             raise AssertionError("\n\n".join([str(error), *session.hints()])) from None
         return report
