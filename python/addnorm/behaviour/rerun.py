@@ -3,6 +3,7 @@ cache-mismatch."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -27,15 +28,17 @@ def _limit(output: Tensor) -> float:
     return LIMIT_16_BIT if is_16_bit(output) else LIMIT
 
 
-def _add(s: Subject, check: str, difference: float, output: Tensor, **more: Any) -> None:
-    """Adds a difference that rounding may explain: then the limit is what rounding does to this model."""
+def _limit_of(s: Subject, difference: float, output: Tensor) -> float:
+    """The limit of a difference that rounding may explain: if it is large, what rounding does to this model."""
     limit = _limit(output)
-    if difference > limit:
-        limit = max(limit, ROUNDINGS * min(MOST_ROUNDING, _measure_rounding(s, output)))
-    s.add(check, difference, limit=limit, **more)
+    return limit if difference <= limit else max(limit, ROUNDINGS * min(MOST_ROUNDING, _measure_rounding(s)))
 
 
-def _measure_rounding(s: Subject, output: Tensor) -> float:
+def _add(s: Subject, check: str, difference: float, output: Tensor, **more: Any) -> None:
+    s.add(check, difference, limit=_limit_of(s, difference, output), **more)
+
+
+def _measure_rounding(s: Subject) -> float:
     """By how much the output changes if embeddings change by their last bit. Deep models magnify it."""
     def change(tensor: Tensor) -> Tensor:
         if not tensor.is_floating_point():
@@ -43,12 +46,13 @@ def _measure_rounding(s: Subject, output: Tensor) -> float:
         noise = 2 * torch.rand(tensor.shape, generator=torch.Generator().manual_seed(6)).to(tensor.device) - 1
         return tensor * (1 + torch.finfo(tensor.dtype).eps * noise).to(tensor.dtype)
 
+    output = _output(s, gradients=True)  # without, PyTorch's encoder sets what padding leaves to 0
     hooks, embeddings = Undo(), [m for m in s.names if isinstance(m, nn.Embedding)]
     try:
         for module in embeddings:
             hooks.hook(module, "forward", lambda module, inputs, embedded: change(embedded))
         inputs, named = (s.inputs, s.named) if embeddings else with_tensors((s.inputs, s.named), change)
-        return relative_difference(_output(s, inputs=inputs, named=named), output)
+        return relative_difference(_output(s, gradients=True, inputs=inputs, named=named), output)
     finally:
         hooks.close()
 
@@ -245,8 +249,8 @@ def measure_cache(s: Subject, output: Tensor) -> None:
             return  # it was only tried
         raise Unmeasured("the model gives no cache")
     start = main_output(first)
-    if start is None or start.shape[1] != n or \
-            relative_difference(start, output[:, :n]) > max(_limit(output), LIMIT_16_BIT):
+    difference = math.inf if start is None or start.shape[1] != n else relative_difference(start, output[:, :n])
+    if difference > _limit_of(s, difference, output):
         raise Unmeasured("its outputs depend on the length of the sequence besides")
     rest = main_output(_part(s, whole, slice(n, None), {argument: cache}))
     if rest is None or rest.shape != output[:, n:].shape:
