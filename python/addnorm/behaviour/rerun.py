@@ -39,7 +39,7 @@ def _add(s: Subject, check: str, difference: float, output: Tensor, **more: Any)
 
 
 def _measure_rounding(s: Subject) -> float:
-    """By how much the output changes if embeddings change by their last bit. Deep models magnify it."""
+    """Changes the embeddings by their last bit, and returns by how much the output changes. Deep models magnify it."""
     def change(tensor: Tensor) -> Tensor:
         if not tensor.is_floating_point():
             return tensor
