@@ -20,10 +20,16 @@ Hook = Callable[..., Any]
 
 
 class Undo:
-    """The steps back from some changes."""
+    """The steps back from some changes. `with Undo() as hooks:` takes them at its end."""
 
     def __init__(self) -> None:
         self._steps: list[Callable[[], object]] = []
+
+    def __enter__(self) -> Undo:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def callback(self, step: Callable[..., object], *arguments: Any) -> None:
         """Notes step(*arguments), before the change that it takes back."""

@@ -547,7 +547,7 @@ def test_notes_weight_decay_on_gains_and_nothing_without_it():
 
 
 class DeepInBfloat16(models.GPT):
-    """As deep models are run: in bfloat16, with logits in float32."""
+    """A deep model in bfloat16 whose logits are float32."""
 
     def __init__(self, n_layers=24):
         super().__init__()
@@ -573,7 +573,7 @@ def test_what_rounding_does_to_a_deep_model_is_no_cache_mismatch(seed):
 
 
 def with_open_signature(model):
-    """As decorators and wrappers make a forward: the arguments of the model are not in its signature."""
+    """Wraps forward so that its arguments are not in the signature, as decorators do."""
     forward = model.forward
     model.forward = lambda *inputs, **named: forward(*inputs, **named)
     return model

@@ -24,13 +24,29 @@ sys.path.append(str(pathlib.Path(__file__).parents[1] / "golden"))
 import generate_models  # noqa: E402
 import transformers  # noqa: E402
 from addnorm.probe import ProbeError, probe  # noqa: E402
+from addnorm.probe.fit import attention, norms  # noqa: E402
 from addnorm.probe.fit.batch import Fits, fit_now  # noqa: E402
 from addnorm.probe.fit.sums import InnerProducts, inner_products  # noqa: E402
-from addnorm.probe.numbers import explain_norm, explain_sum, score_numbers  # noqa: E402
 from generate import Derf, DocumentBlock, DyT  # noqa: E402
 
 torch.set_num_threads(1)
 KINDS = ("attention", "feed_forward")
+
+
+# The fits, with their numbers read at once.
+
+def explain_sum(total, parts):
+    numbers = fit_now(inner_products, [total, *parts.values()])
+    return InnerProducts(numbers, parts, total.dtype, total.numel()).fit()
+
+
+def explain_norm(s, y, gamma, beta, is_rms, has_unit_offset):
+    numbers = fit_now(norms.norm_numbers, [s, y, gamma, beta])
+    return norms.read_norm(numbers, s[..., 0].numel(), norms.Declared(is_rms, has_unit_offset))
+
+
+def score_numbers(scores):
+    return attention.read_scores(fit_now(attention.score_numbers, [attention.some_queries(scores)]))
 
 
 def reference(name, seed=0):
@@ -941,7 +957,7 @@ class Kinds(unittest.TestCase):
             parts = torch.randn(4, 400).double() + 3 * torch.randn(400).double() * (seed % 2)
             total = torch.randn(4).double() @ parts + 10.0 ** -(seed // 2) * torch.randn(400).double()
             names = "abcd"
-            products = InnerProducts(fit_now(inner_products, total, *parts), names, total.dtype, 400)
+            products = InnerProducts(fit_now(inner_products, [total, *parts]), names, total.dtype, 400)
             for chosen in "abcd", "abd", "bc", "d":
                 rows = parts[[names.index(name) for name in chosen]]
                 expected = torch.linalg.lstsq(rows.T, total[:, None]).solution[:, 0]

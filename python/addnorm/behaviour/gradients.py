@@ -42,18 +42,17 @@ class Gradients:
         self.logits = logits
         self.by_logits: Tensor | None = None
         self.sizes: dict[str, float | None] = dict.fromkeys(self.trained)
-        hooks = Undo()
         try:
-            for name, parameter in self.trained.items():
-                hooks.hook_gradient(parameter, functools.partial(self._keep_size, name))
-            if has_logits:
-                hooks.hook_gradient(logits, self._keep_logits)
-            loss.backward()  # reentrant checkpoints refuse torch.autograd.grad
+            with Undo() as hooks:
+                for name, parameter in self.trained.items():
+                    hooks.hook_gradient(parameter, functools.partial(self._keep_size, name))
+                if has_logits:
+                    hooks.hook_gradient(logits, self._keep_logits)
+                loss.backward()  # reentrant checkpoints refuse torch.autograd.grad
             for name, parameter in self.trained.items():
                 if self.sizes[name] is None and parameter.grad is not None:  # fully_shard puts it there itself
                     self.sizes[name] = rms(local_part(parameter.grad))
         finally:
-            hooks.close()
             for parameter in self.trained.values():
                 parameter.grad = None
         self.missing = {name for name, size in self.sizes.items() if size is None}

@@ -144,8 +144,7 @@ class Tracer:
         s = self._s
         inner = list(s.names)[1:]
         self._hooked = {m for m in inner if isinstance(m, nn.RNNBase) or list(m.children())}
-        hooks = Undo()
-        try:
+        with Undo() as hooks:
             for module in inner:
                 if type(module) is nn.Embedding:
                     hooks.hook(module, "forward", self._embed)
@@ -154,8 +153,6 @@ class Tracer:
                 hooks.hook(module, "forward_pre", self._enter, self._enter)
                 hooks.hook(module, "forward", self._leave)
             self.output = main_output(s.run(watch=watch))
-        finally:
-            hooks.close()
 
     # Backward
 

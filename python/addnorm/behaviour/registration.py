@@ -40,11 +40,8 @@ def _called(s: Subject, modules: set[nn.Module]) -> set[nn.Module]:
         if torch.is_grad_enabled():
             called.add(module)
 
-    hooks = Undo()
-    try:
+    with Undo() as hooks:
         for module in modules:
             hooks.hook(module, "forward_pre", enter)
         s.run(evaluate=False)
-    finally:
-        hooks.close()
     return called

@@ -31,7 +31,11 @@ def _limit(output: Tensor) -> float:
 def _limit_of(s: Subject, difference: float, output: Tensor) -> float:
     """The limit of a difference that rounding may explain: if it is large, what rounding does to this model."""
     limit = _limit(output)
-    return limit if difference <= limit else max(limit, ROUNDINGS * min(MOST_ROUNDING, _measure_rounding(s)))
+    if difference <= limit:
+        return limit
+    if s.rounding is None:
+        s.rounding = _measure_rounding(s)
+    return max(limit, ROUNDINGS * min(MOST_ROUNDING, s.rounding))
 
 
 def _add(s: Subject, check: str, difference: float, output: Tensor, **more: Any) -> None:
@@ -39,7 +43,7 @@ def _add(s: Subject, check: str, difference: float, output: Tensor, **more: Any)
 
 
 def _measure_rounding(s: Subject) -> float:
-    """By how much the output changes if embeddings change by their last bit. Deep models magnify it."""
+    """Changes the embeddings by their last bit, and returns by how much the output changes. Deep models magnify it."""
     def change(tensor: Tensor) -> Tensor:
         if not tensor.is_floating_point():
             return tensor
@@ -47,14 +51,12 @@ def _measure_rounding(s: Subject) -> float:
         return tensor * (1 + torch.finfo(tensor.dtype).eps * noise).to(tensor.dtype)
 
     output = _output(s, gradients=True)  # without, PyTorch's encoder sets what padding leaves to 0
-    hooks, embeddings = Undo(), [m for m in s.names if isinstance(m, nn.Embedding)]
-    try:
+    embeddings = [m for m in s.names if isinstance(m, nn.Embedding)]
+    inputs, named = (s.inputs, s.named) if embeddings else with_tensors((s.inputs, s.named), change)
+    with Undo() as hooks:
         for module in embeddings:
             hooks.hook(module, "forward", lambda module, inputs, embedded: change(embedded))
-        inputs, named = (s.inputs, s.named) if embeddings else with_tensors((s.inputs, s.named), change)
         return relative_difference(_output(s, gradients=True, inputs=inputs, named=named), output)
-    finally:
-        hooks.close()
 
 
 def _output(s: Subject, gradients: bool = False, **options: Any) -> Tensor:
@@ -114,17 +116,15 @@ def measure_padding(s: Subject, output: Tensor) -> None:
 def _measure_padding_of_embeddings(s: Subject, output: Tensor) -> None:
     """Where the model itself knows what padding is, and makes a mask of it, or should: the output must stay as
     it is with other embeddings there. Where an embedding of 0 may hide it, more padding must not matter either."""
-    padding, hooks = _EmbeddedPadding(s), Undo()
+    padding = _EmbeddedPadding(s)
     embeddings = [m for m in s.names if isinstance(m, nn.Embedding) and m.padding_idx is not None]
     if not embeddings:
         return
-    try:
+    with Undo() as hooks:
         for embedding in embeddings:
             hooks.hook(embedding, "forward", padding)
         # Without gradients PyTorch's encoder sets what padding leaves to 0, but not in training.
         other = _output(s, gradients=True)
-    finally:
-        hooks.close()
     if not padding.hidden:
         return
     seen = padding.rest_of(output)

@@ -53,6 +53,7 @@ class Subject:
         self.parameters = dict(model.named_parameters())
         self.sizes = Counter(place for name in self.parameters for place in places_of(name))
         self.runs: list[Calls] = []
+        self.rounding: float | None = None  # how much one rounding changes the output, where that was measured
         self._opaque: set[nn.Module] = set()
         self.lines: list[Line] = []
         self.left_out: list[dict[str, str]] = []
@@ -98,8 +99,8 @@ class Subject:
             module.training = training
         if evaluate:
             self.model.eval()
-        calls, hooks = Calls(), Undo()
-        try:
+        calls = Calls()
+        with Undo() as hooks:
             for module in self.names:
                 if not hooks.hook_calls(module, (calls.enter,), (calls.leave,)):
                     self._opaque.add(module)
@@ -108,8 +109,6 @@ class Subject:
             self.runs.append(calls)
             return self.model(*with_tensors(self.inputs if inputs is None else inputs, _copy),
                               **with_tensors(self.named if named is None else named, _copy))
-        finally:
-            hooks.close()
 
     def where(self) -> str:
         """The module whose forward is running."""

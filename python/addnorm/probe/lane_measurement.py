@@ -10,7 +10,8 @@ from torch import Tensor
 from .flow import Sum
 from .lane_coefficients import Measured, SeenCarry, find_carry, find_gate
 from .lanes import Layout, Solution, precision_of, share, solve
-from .numbers import Numbers, value_numbers, wide
+from .fit.batch import Numbers, fit_now
+from .fit.values import activation_numbers, read_activation, wide
 
 IDLE = 1e-6  # of the state: so small a branch tells nothing of what it is multiplied with
 
@@ -29,7 +30,8 @@ class LaneMeasurement:
         values = Measured(
             together(self._lanes(site.layout, site.before.numbers)), self._tokens(self._sum.branch.numbers),
             together(lanes), precision_of(self._sum.total, site.before, self._sum.branch))
-        numbers = [value_numbers(*lane) for lane in lanes]
+        numbers = [read_activation(fit_now(activation_numbers, [rows], True), rows.shape, stride)
+                   for rows, stride in lanes]
         if not all(torch.isfinite(t).all() for t in values[:3]):
             return numbers
         found, seen = explain(values), find_carry(self._sum, values, self._tokens)

@@ -252,7 +252,7 @@ class Measurement:
         own["dtype"] = str(gave.tensor.dtype).replace("torch.", "")
         self._record(site, gave, {**own, **(more or {})}, rows_of)
         if is_new:
-            NormMeasurement(self._probe, site, norm, self._modules.get(norm.module)).measure(
+            NormMeasurement(self._probe, site, self._modules.get(norm.module)).measure(
                 norm, gave, (gamma, beta), rows_of or self._rows.of, heads)
         for point, name in ("gamma", norm.gamma), ("beta", norm.beta):
             if name in self._parameters and self._is_first(self._parameters[name], site):

@@ -34,8 +34,8 @@ class NormMeasurement:
     heads: of queries or keys; a norm that heads share is not judged, and its entry is taken back.
     """
 
-    def __init__(self, probe: Probe, site: Site, norm: Norm, module: Optional[nn.Module]) -> None:
-        self._probe, self._site, self._is_unit, self._fit = probe, site, norm.is_unit, probe.fit
+    def __init__(self, probe: Probe, site: Site, module: Optional[nn.Module]) -> None:
+        self._probe, self._site, self._fit = probe, site, probe.fit
         self._is_other = is_of_other_axes(module) or module is not None and squashing(module) is not None
         form = probe.declared.gamma_form()
         self._known = Declared(probe.declared.norm_kind(module) == "rms", None if form is None else form == "one_plus")
@@ -47,6 +47,7 @@ class NormMeasurement:
                 heads: int) -> None:
         """weights: γ and β. The values are taken now, because others may stand in their place when the fit is read."""
         (read, stride), (given, _) = rows_of(norm.read.numbers), rows_of(gave.numbers)
+        self._is_unit = norm.is_unit
         self._count = read[..., 0].numel()
         self._sample = [sample(read), sample(given), *(w if w is None else w.detach().clone() for w in weights)]
         self._is_whole = stride == 1 and self._sample[0].shape[1] == read.shape[1]

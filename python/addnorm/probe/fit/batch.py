@@ -110,14 +110,14 @@ class Fits:
         self._finish.clear()
 
 
-def fit_now(compute: Compute, *tensors: Optional[Tensor]) -> Numbers:
+def fit_now(compute: Compute, tensors: Sequence[Optional[Tensor]], *options: Any) -> Numbers:
     """The numbers of one site, for which the host waits here."""
     def fail(where: str, error: Exception) -> None:
         raise error
 
     found: Numbers = {}
     fits = Fits(fail)
-    fits.add(compute, tensors, found.update)
+    fits.add(compute, tensors, found.update, *options)
     fits.read()
     return found
 

@@ -11,10 +11,6 @@ from torch import Tensor
 from .batch import Numbers
 
 
-def without_graph(tensor: Tensor) -> Tensor:
-    return tensor.detach() if tensor.requires_grad else tensor
-
-
 def wide(tensor: Tensor) -> Tensor:
     """In float64, on a device that has it."""
     return on_float64_device(tensor).double()
@@ -22,7 +18,7 @@ def wide(tensor: Tensor) -> Tensor:
 
 def on_float64_device(tensor: Tensor) -> Tensor:
     """The tensor as it is, where its device can sum it in float64 without a copy."""
-    tensor = without_graph(tensor)
+    tensor = tensor.detach() if tensor.requires_grad else tensor
     return tensor.cpu() if tensor.device.type == "mps" else tensor
 
 
