@@ -38,6 +38,10 @@ void find_lost_depth_scale(const Subject& subject, Findings& findings);
 void find_missing_final_norm(const Subject& subject, Findings& findings);
 void find_dead_gains(const Subject& subject, Findings& findings);
 
+// peer_rules.cc: a place that differs from the same place in all other layers
+void find_changed_streams(const Subject& subject, Findings& findings);
+void find_odd_epsilon(const Subject& subject, Findings& findings);
+
 // signal_rules.cc: what passes
 void find_not_finite(const Subject& subject, Findings& findings);
 void find_growing_scores(const Subject& subject, Findings& findings);

@@ -37,6 +37,8 @@ constexpr Value kValues[] = {
     {"from_before", &probe::ProfileEntry::from_before},
     {"from_branch", &probe::ProfileEntry::from_branch},
     {"from_earlier", &probe::ProfileEntry::from_earlier},
+    {"from_left", &probe::ProfileEntry::from_left},
+    {"from_left_norm", &probe::ProfileEntry::from_left_norm},
     {"unexplained", &probe::ProfileEntry::unexplained},
     {"grad_to_x", &probe::ProfileEntry::grad_to_x},
     {"grad_to_branch", &probe::ProfileEntry::grad_to_branch},

@@ -35,6 +35,10 @@ struct ProfileEntry {
   double from_x = kUnknown;
   double from_before = kUnknown;
   double from_branch = kUnknown;
+  /// Of what a sublayer reads, if that is a·s + b·h: s is what the sublayer before left, and h the
+  /// output of its norm. Unknown where it reads s itself.
+  double from_left = kUnknown;
+  double from_left_norm = kUnknown;
   double from_earlier = kUnknown;  ///< of what the sublayer before read, where x has no part in it
   double unexplained = kUnknown;  ///< ‖s − fit‖/‖s‖; of a norm's output ‖y − fit‖/‖y‖
   // Likewise of its gradient, which comes to both: ∂f = grad_to_branch·∂s and ∂x = grad_to_x·∂s +

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from .model_probe import Probe
 
 
+MOST_UNEXPLAINED = 0.02  # of what is read: more comes from elsewhere
+
+
 class Measurement:
     """The measurement of one stream. The first one of a model begins with its embedding."""
 
@@ -39,6 +42,7 @@ class Measurement:
         self._gradients = Gradients(probe, flow, self._rows, self._modules)
         self.watch = self._gradients.watch
         self._earlier: Optional[Value] = None  # the stream that the sublayer before read
+        self._previous: Optional[Sublayer] = None
         if is_first:
             site = self._site(None, "embedding", "output")
             self._probe.entries.pop(site, None)  # of what was held for the stream
@@ -74,6 +78,7 @@ class Measurement:
         self._probe.measures(sub.branch.layer_module)
         consumed = None if sub.before is None else self._consumed(sub)
         self._record(at("x"), sub.x)
+        self._fit_passage(self._probe.entries[at("x")], sub)
         if consumed is not None:
             self._record_norm(at("before"), "before", sub.before, consumed, self._past_norm(sub))
         self._record(at("branch"), sub.output, then=functools.partial(
@@ -109,6 +114,25 @@ class Measurement:
         gains = [p for norm in norms for name, p in norm.named_parameters(recurse=False) if name != "bias"]
         if any(gain.requires_grad and not gain.any() for gain in gains):
             entry["gain_at_zero"] = 1
+
+    def _fit_passage(self, entry: Numbers, sub: Sublayer) -> None:
+        """Fits what a sublayer reads to what the one before left, and to that one's norm, where it is not the same."""
+        previous, x = self._previous, sub.x
+        self._previous = sub
+        left = [self._flow.x] if previous is None else [previous.leaves]
+        left += [] if previous is None or previous.before is None else [previous.before.gave]
+        if x.root is left[0].root or self._flow.lanes or any(v.tensor.numel() != x.tensor.numel() for v in left):
+            return
+        names = ["left", "left_norm"][:len(left)]
+        rows = self._rows.values(x)
+        dtype, count = rows.dtype, rows.numel()
+
+        def read(numbers: Numbers) -> None:
+            fit = InnerProducts(numbers, names, dtype, count).fit()
+            if fit.get("unexplained", 1) < MOST_UNEXPLAINED:
+                entry.update({name: value for name, value in fit.items() if name != "unexplained"})
+
+        self._fit(inner_products, [rows, *map(self._rows.values, left)], read)
 
     def _record_lanes(self, site: Site, sub: Sublayer) -> None:
         """A sum for each lane, and the lanes' gradient."""

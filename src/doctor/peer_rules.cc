@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "doctor/places.h"
+#include "doctor/rules.h"
+
+/// Rules that compare a place with the same place in the other layers. One that differs from all
+/// its peers is named, whatever the formula of a network allows.
+
+namespace addnorm::doctor {
+namespace {
+
+constexpr std::size_t kLeastPeers = 4;
+
+/// A number at a place.
+struct Seen {
+  const probe::ProfileEntry* entry;
+  double value;
+};
+
+/// Returns the one that differs, if all others are alike; nullptr otherwise. `is_alike` compares
+/// two values; it must hold among all peers, and for none with the one that is returned.
+template <typename Alike>
+const Seen* odd_one_out(const std::vector<Seen>& all, const Alike& is_alike) {
+  if (all.size() < kLeastPeers + 1) return nullptr;
+  const Seen* odd = nullptr;
+  for (const Seen& one : all) {
+    const auto alike = std::ranges::count_if(
+        all, [&](const Seen& other) { return is_alike(one.value, other.value); });
+    if (static_cast<std::size_t>(alike) + 1 == all.size()) continue;  // all but the odd one
+    if (alike > 1 || odd != nullptr) return nullptr;
+    odd = &one;
+  }
+  return odd;
+}
+
+}  // namespace
+
+void find_changed_streams(const Subject& subject, Findings& findings) {
+  constexpr double kChanged = 0.02;
+  std::size_t n_sublayers = 0;
+  std::vector<const probe::ProfileEntry*> changed;
+  for (const probe::ProfileEntry& entry : last_entries(subject.profile)) {
+    if (!entry.site.in_layer() || entry.site.point != Point::kX) continue;
+    ++n_sublayers;
+    if (std::abs(entry.from_left - 1) > kChanged || std::abs(entry.from_left_norm) > kChanged)
+      changed.push_back(&entry);
+  }
+  if (changed.size() != 1 || n_sublayers < kLeastPeers + 1) return;
+  const probe::ProfileEntry& odd = *changed.front();
+  const std::string norm = std::abs(odd.from_left_norm) > kChanged
+                               ? fmt::format(" + {:.2f}·h, its norm's output", odd.from_left_norm)
+                               : "";
+  findings.push_back(
+      {.rule = "stream-changed",
+       .severity = Severity::kSuspicious,
+       .site = odd.site,
+       .where = place_text(odd.site),
+       .what = fmt::format("reads {:.2f}·s{}, where s is what the sublayer before left",
+                           odd.from_left, norm),
+       .because = fmt::format("the {} other sublayers read s", n_sublayers - 1),
+       .fix = "look between the two for a factor, a second addition, or a stream that is added to "
+              "itself",
+       .measured = odd.from_left,
+       .expected = 1});
+}
+
+void find_odd_epsilon(const Subject& subject, Findings& findings) {
+  constexpr double kOdd = 5;
+  using Place = std::tuple<SublayerKind, Point, NormSlot, Projection>;
+  std::map<Place, std::vector<Seen>> places;
+  for_all_norms(subject, [&](const probe::ProfileEntry& norm) {
+    const Site& site = norm.site;
+    if (site.in_layer() && norm.declared_eps > 0)
+      places[{site.sublayer, site.point, site.norm, site.projection}].push_back(
+          {&norm, norm.declared_eps});
+  });
+  for (const auto& [place, norms] : places) {
+    const Seen* odd = odd_one_out(
+        norms, [](double a, double b) { return std::abs(std::log(a / b)) < std::log(kOdd); });
+    if (odd == nullptr) continue;
+    const Site& site = odd->entry->site;
+    const double usual = (odd == &norms.front() ? norms[1] : norms.front()).value;
+    const bool is_known = std::ranges::any_of(findings, [&](const Finding& finding) {
+      return finding.site == site && finding.rule.starts_with("epsilon");
+    });
+    if (is_known) continue;
+    findings.push_back({.rule = "epsilon-odd",
+                        .severity = Severity::kSuspicious,
+                        .site = site,
+                        .where = norm_text(site),
+                        .what = fmt::format("ε is {:.0e}", odd->value),
+                        .because = fmt::format("the same norm of the {} other layers has {:.0e}",
+                                               norms.size() - 1, usual),
+                        .fix = fmt::format("set ε to {:.0e}", usual),
+                        .measured = odd->value,
+                        .expected = usual});
+  }
+}
+
+}  // namespace addnorm::doctor
