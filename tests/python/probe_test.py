@@ -590,7 +590,7 @@ class OtherModels(unittest.TestCase):
             (lambda x, f: x.detach() + f(), 0, 1),
             (lambda x, f: x + f().detach(), 1, 0),
             (without_grad, 1, 0),
-            (lambda x, f: f().add_(x), 1, None),  # nobody knows: the branch is overwritten
+            (lambda x, f: f().add_(x), 1, 1),  # the sum is written over the branch
             (lambda x, f: 0.25 * x + 0.75 * x.detach() + 3 * f(), 0.25, 3),
             (lambda x, f: torch.cat([x[..., :8].detach(), x[..., 8:]], -1) + gain * f(), None, None),
         ]

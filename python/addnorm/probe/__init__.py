@@ -42,7 +42,7 @@ from typing import Any, Dict, Optional, Sequence, Union
 from torch import nn
 
 from .model_probe import Probe
-from .stacks import ProbeError
+from .find.layers import ProbeError
 
 __all__ = ["Probe", "ProbeError", "probe"]
 

@@ -11,11 +11,15 @@ from torch import Tensor, nn
 
 from .._structure import parent_of
 from .._undo import Exit, Undo, end_contexts, run_undone
+from .find.layers import ProbeError, find_layers, words_of_hidden
+from .find.streams import Stream, find_streams
+from .find.sublayers import Sublayer, name_in_layer
 from .fit.batch import Compute, Fits, Numbers
-from .forward_pass import ForwardPass
-from .profile import SeenSublayer, Site, profile_text
-from .recipe import Declared
-from .stacks import ProbeError, element_of, find_layers, words_of_hidden
+from .measure.declared import Declared
+from .measure.profile import SeenSublayer, Site, profile_text
+from .measure.sublayers import Measurement
+from .record.graph import Graph, GraphEdge
+from .record.recording import Recording
 
 Names = Union[str, Sequence[str]]
 
@@ -37,7 +41,6 @@ class Probe:
             raise ProbeError(f"the model is a {type(model).__name__} of torch.jit, whose modules call no hooks; expected "
                              "the nn.Module that it was made from")
         self.layers_name, self.elements = find_layers(model, layers)
-        self._element = {element.path: i for i, element in enumerate(self.elements)}
         self.batch_first = batch_first if batch_first is not None else all(
             m.batch_first for element in self.elements for m in element.module.modules()
             if isinstance(m, nn.MultiheadAttention))
@@ -50,7 +53,6 @@ class Probe:
         self._fits = Fits(self._miss_fit)
         self._undo = Undo()
         self._opaque: Set[str] = set()  # names of modules that take no hooks
-        self._pass: Optional[ForwardPass] = None
         self.width: Optional[int] = None
         self.lanes = 0  # of the stream, where it has several
         self.input_shape: Optional[torch.Size] = None  # of what the first layer reads
@@ -81,7 +83,6 @@ class Probe:
 
     def _leave(self, kind: Any, error: Any, traceback: Any) -> None:
         run_undone(lambda: end_contexts(traceback), self._undo.close)
-        self._pass = None
         self.step += 1
         if kind is None:
             self._try(self._fits.read)
@@ -164,13 +165,14 @@ class Probe:
     # -- Hooks --
 
     def _attach(self) -> None:
-        self._pass = ForwardPass(self)
-        self._undo.callback(self._pass.close)
+        recording = Recording(self.model, self._measure)
+        self._undo.callback(recording.close)
         for name, module in self.model.named_modules():
-            enter, leave = _hooks(self._pass.enter, name), _hooks(self._pass.leave, name)
+            enter, leave = _hooks(recording.enter, name), _hooks(recording.leave, name)
             if not self._undo.hook_calls(module, enter, leave):
                 self._opaque.add(name)
-        missed = [{"where": name, "why": _OPAQUE} for name in self._element if name in self._opaque]
+        missed = [{"where": name, "why": _OPAQUE} for name in (element.path for element in self.elements)
+                  if name in self._opaque]
         self.left_out += [layer for layer in missed if layer not in self.left_out]
         self._leave_fast_path()
 
@@ -186,6 +188,41 @@ class Probe:
                 self._undo.callback(setattr, layer, key, getattr(layer, key))
                 setattr(layer, key, 0)
 
+    # -- One forward pass --
+
+    def _measure(self, graph: Graph) -> bool:
+        """Measures a forward pass. Returns whether there was a stream in it."""
+        self.keeps_graph = graph.keeps_graph
+        found = find_streams(graph, self.elements, self.named)
+        self.input_shape = self.input_shape or found.input_shape
+        self.left_out += [{"where": where or "the model", "why": why} for where, why in found.missed.items()]
+        for layer, shape in found.others.items():
+            self.others.setdefault(parent_of(layer) or layer, shape)
+        measurement = None
+        for stream in found.streams:
+            measurement = Measurement(self, stream, graph)
+            self._try(self._measure_stream, measurement, stream)
+        if measurement is not None:
+            self._try(measurement.head, graph.output, found.streams[-1].reads_stream)
+        return measurement is not None
+
+    def _measure_stream(self, measurement: Measurement, stream: Stream) -> None:
+        for subs in stream.layers:
+            self.measures(subs[0].module if subs else "")
+            for sub in subs:
+                self.sublayers.append(self._seen(sub))
+                self._try(measurement.sublayer, sub, sub is subs[-1], subs[0])
+            self.run_fits()
+        for where in stream.flow.lost:
+            self.miss_sum(where, "the lanes behind a sublayer were not understood")
+        if stream.final_norm is not None:
+            measurement.final_norm(stream.final_norm, None if stream.is_last else stream.last.layer)
+
+    def _seen(self, sub: Sublayer) -> SeenSublayer:
+        norms = [(slot, name_in_layer(norm, sub.module)) for slot, norm in sub.norms()]
+        self.slots.update((name, sub.kind, slot) for slot, name in norms)
+        return SeenSublayer(sub.kind, sub.layer, sub.module, sub.place, norms, sub.has_own_slots)
+
     def miss_sum(self, where: str, why: str) -> None:
         self.seen["sums"][1] += 1
         self.left_out.append({"where": where, "why": why})
@@ -199,9 +236,9 @@ class Probe:
         """Has a function called when the numbers that were asked for so far are read."""
         self._fits.finally_do(functools.partial(self._try, function))
 
-    def _try(self, function: Callable[..., None], *numbers: Numbers) -> None:
+    def _try(self, function: Callable[..., None], *arguments: Any) -> None:
         try:
-            function(*numbers)
+            function(*arguments)
         except Exception as error:  # what is watched must not fail by it
             self._miss_fit(self._fits.where, error)
 
@@ -227,15 +264,11 @@ class Probe:
         if self.keeps_graph:
             self._without_graph[layer] = None
 
-    def note_other(self, layer: str, shape: torch.Size) -> None:
-        """A stream that is not followed, once for the layers of one list."""
-        self.others.setdefault(parent_of(layer) or layer, shape)
-
     def hook_gradient(self, tensor: Tensor, function: Callable[[Tensor], Any]) -> None:
         self._undo.hook_gradient(tensor, function)
 
-    def element(self, name: str) -> Optional[int]:
-        return element_of(name, self._element)
+    def hook_edge(self, edge: GraphEdge, function: Callable[[Optional[Tensor]], Any]) -> None:
+        self._undo.hook_edge(edge, function)
 
 
 def _hooks(function: Callable, name: str) -> Tuple[Callable, Callable]:

@@ -7,50 +7,49 @@ from typing import TYPE_CHECKING, Any, Callable, List, Optional
 
 from torch import Tensor, nn
 
-from .fit.attention import fused_scores, read_scores, score_numbers, some_queries
-from .fit.batch import Numbers
-from .fit.sums import InnerProducts, inner_products
-from .fit.values import activation_numbers, cosine_numbers, moment_numbers, read_activation, read_moments, without_min
-from .flow import Flow, Linear, Norm, fused_options, scores_of
+from ..._sharded import is_sharded, local_part
+from ..find.attention import fused_options, scores_of
+from ..find.names import first_tensor, is_norm, norm_of_attention, stem_of, weight_named
+from ..find.parts import Linear, Norm
+from ..find.streams import Stream
+from ..find.sublayers import Sublayer, is_made_of
+from ..fit.attention import fused_scores, read_scores, score_numbers, some_queries
+from ..fit.batch import Numbers
+from ..fit.sums import InnerProducts, inner_products
+from ..fit.values import activation_numbers, cosine_numbers, moment_numbers, read_activation, read_moments, without_min
+from ..record.graph import Graph, Value
 from .gradients import Gradients
-from .lane_measurement import LaneMeasurement
-from .names import first_tensor, is_norm, norm_of_attention, stem_of, weight_named
+from .lanes import LaneMeasurement
 from .norms import NormMeasurement
 from .profile import Site
-from .recorder import Recorder, Value
 from .rows import Rows, RowsOf
-from .._sharded import is_sharded, local_part
-from .sublayers import Sublayer, is_made_of
 
 if TYPE_CHECKING:
-    from .model_probe import Probe
+    from ..model_probe import Probe
 
 
 MOST_UNEXPLAINED = 0.02  # of what is read: more comes from elsewhere
 
 
 class Measurement:
-    """The measurement of one stream. The first one of a model begins with its embedding."""
+    """The measurement of one stream."""
 
-    def __init__(self, probe: Probe, flow: Flow, recorder: Recorder, is_first: bool):
-        self._probe, self._flow = probe, flow
-        self._parameters, self._leaves = recorder.parameters, recorder.leaves
+    def __init__(self, probe: Probe, stream: Stream, graph: Graph) -> None:
+        flow = stream.flow
+        self._probe, self._flow, self._values = probe, flow, flow.values
+        self._parameters, self._leaves = graph.parameters, graph.leaves
         self._modules = dict(probe.model.named_modules())
         self._fit = probe.fit
         shape = flow.x.tensor.shape
         self._rows = Rows(shape, probe.batch_first, probe.tokens)
         self._gradients = Gradients(probe, flow, self._rows, self._modules)
-        self.watch = self._gradients.watch
         self._earlier: Optional[Value] = None  # the stream that the sublayer before read
         self._previous: Optional[Sublayer] = None
-        if is_first:
-            site = self._site(None, "embedding", "output")
-            self._probe.entries.pop(site, None)  # of what was held for the stream
-            self._probe.graded.discard(site)
-            self._record(site, flow.x)
-        if is_first or flow.lanes:
+        if stream.embedding is not None:
+            rows = Rows(stream.embedding.shape, probe.batch_first, probe.tokens)
+            self._record(self._site(None, "embedding", "output"), stream.embedding, rows_of=rows.of)
+        if stream.embedding is not None or flow.lanes:
             self._probe.width, self._probe.lanes = shape[-1], flow.lanes
-        self.watch(flow.x)
         self._probe.run_fits()
 
     def _site(self, layer: Optional[int], sublayer: str, point: str, **more: Any) -> Site:
@@ -70,19 +69,20 @@ class Measurement:
             self._fit(activation_numbers, [rows], read, stride is not None)
         self._gradients.grade(site, value)
 
-    def sublayer(self, sub: Sublayer, layer: int, is_last: bool, first: Sublayer) -> None:
+    def sublayer(self, sub: Sublayer, is_last: bool, first: Sublayer) -> None:
+        """is_last, first: of those in its layer's module."""
         def at(point: str) -> Site:
-            return self._site(layer, sub.kind, point)
+            return self._site(sub.layer, sub.kind, point)
 
-        self._probe.layer_names.setdefault(layer, sub.branch.layer_module)
-        self._probe.measures(sub.branch.layer_module)
+        self._probe.layer_names.setdefault(sub.layer, sub.module)
+        self._probe.measures(sub.module)
         consumed = None if sub.before is None else self._consumed(sub)
         self._record(at("x"), sub.x)
         self._fit_passage(self._probe.entries[at("x")], sub)
         if consumed is not None:
             self._record_norm(at("before"), "before", sub.before, consumed, self._past_norm(sub))
         self._record(at("branch"), sub.output, then=functools.partial(
-            self._note_gain_at_zero, layer_module=sub.branch.layer_module))
+            self._note_gain_at_zero, layer_module=sub.module))
         if sub.inside is not None:
             self._record_norm(at("inside"), "inside", sub.inside, sub.inside.gave)
         if sub.sum.lanes is not None:
@@ -148,7 +148,7 @@ class Measurement:
     def _record_sum(self, site: Site, sub: Sublayer, consumed: Optional[Value]) -> None:
         self._record(site, sub.total)
         if sub.sum.is_mixed:
-            self._probe.miss_sum(sub.branch.layer_module,
+            self._probe.miss_sum(sub.module,
                                  "the stream goes through a gate or a projection, or only a part of it is summed: its "
                                  "part in the sum is not one number")
         else:
@@ -165,7 +165,7 @@ class Measurement:
         self._earlier = sub.x
         is_stale = earlier is not None and stream is not None and stream.root is earlier.root is not sub.x.root
         is_of_x = sub.before is not None and stream is not None and \
-            is_made_of(stream, sub.x, self._flow) and not is_made_of(stream, sub.before.gave, self._flow)
+            is_made_of(stream, sub.x, self._values) and not is_made_of(stream, sub.before.gave, self._values)
         all_parts = parts if earlier is None else {**parts, "earlier": self._rows.values(earlier)}
 
         # The function is kept until the end of the step, and must not keep tensors.
@@ -201,7 +201,7 @@ class Measurement:
                 return sub.x  # something else becomes of it
             if found is sub.x and learned[0].tensor.numel() > 1:
                 found = value
-            value = next((v for v in op.inputs if self._flow.is_stream(v)), None)
+            value = next((v for v in op.inputs if self._values.is_stream(v)), None)
         return found
 
     def _others(self, sub: Sublayer) -> Dict[str, Tensor]:
@@ -214,11 +214,11 @@ class Measurement:
         value: Optional[Value] = read
         while value is not None and value.root is not gave.root:
             op = value.root.op
-            others = [] if op is None else [v for v in op.inputs if not self._flow.is_stream(v)]
+            others = [] if op is None else [v for v in op.inputs if not self._values.is_stream(v)]
             if op is None or op.name not in ("mul", "div") or any(v.tensor.numel() > 1 for v in others):
                 return gave
-            value = next((v for v in op.inputs if self._flow.is_stream(v)), None)
-        return gave if value is None or read.root is gave.root else self._flow.upright(read)
+            value = next((v for v in op.inputs if self._values.is_stream(v)), None)
+        return gave if value is None or read.root is gave.root else self._values.upright(read)
 
     def _record_scores(self, site: Site, sub: Sublayer) -> None:
         is_known = site in self._probe.entries

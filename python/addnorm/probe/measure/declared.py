@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Set, Tupl
 
 from torch import nn
 
-from .._structure import entry, parent_of
-from .names import ATTENTION, is_of_other_axes, is_projection, names_mhc, output_dim, squashing, weight_named
-from .fit.batch import Numbers
+from ..._structure import entry, parent_of
+from ..find.names import ATTENTION, is_of_other_axes, is_projection, names_mhc, output_dim, squashing, weight_named
+from ..fit.batch import Numbers
 from .profile import SeenSublayer
 
 if TYPE_CHECKING:
-    from .model_probe import Probe
+    from ..model_probe import Probe
 
 PLACEMENTS = {"before": "pre", "after": "post", "before inside": "sandwich", "inside": "reordered",
               "": "none"}

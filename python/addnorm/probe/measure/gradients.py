@@ -9,22 +9,23 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 import torch
 from torch import Tensor, nn
 
-from .._structure import tensors_in
-from .fit.batch import Numbers
-from .fit.sums import InnerProducts, inner_products
-from .fit.values import size_numbers, wide
-from .flow import Flow, is_channels_first
-from .lanes import Layout, spread
-from .names import is_norm, is_projection
-from .norm_finder import NORMS
+from ..._sharded import local_part
+from ..._structure import tensors_in
+from ..find.flow import Flow
+from ..find.lanes import Layout, spread
+from ..find.names import is_norm, is_projection
+from ..find.operators import NORMS
+from ..find.sublayers import Sublayer
+from ..find.values import is_channels_first
+from ..fit.batch import Numbers
+from ..fit.sums import InnerProducts, inner_products
+from ..fit.values import size_numbers, wide
+from ..record.graph import Op, Value
 from .profile import Site
-from .recorder import Op, Value
 from .rows import Rows
-from .._sharded import local_part
-from .sublayers import Sublayer
 
 if TYPE_CHECKING:
-    from .model_probe import Probe
+    from ..model_probe import Probe
 
 ENOUGH = 2**24  # values of gradients that are fitted together
 
@@ -44,28 +45,37 @@ class Gradients:
         self._gradients: Dict[Value, Gradient] = {}
 
     def watch(self, value: Value) -> Optional[Gradient]:
-        """Listens to the gradient of a value. This must begin before something is written over its tensor."""
-        known = self._gradients.get(value)
-        if known is not None or not value.is_current or not value.tensor.requires_grad:
-            return known
-        gradient = self._gradients[value] = Gradient()
+        """Listens to the gradient of a value. Returns None if none can arrive."""
+        if value in self._gradients:
+            return self._gradients[value]
+        gradient = Gradient()
 
         def arrived(values: Tensor) -> None:
             for listener in gradient.listeners:
                 listener(values)
 
-        self._hook(value.tensor, arrived)
+        if value.has_lost_edge:
+            return None
+        if value.edge is not None:
+            self._probe.hook_edge(value.edge, self._guarded(arrived))
+        elif value.is_current and value.tensor.requires_grad:
+            self._probe.hook_gradient(value.tensor, self._guarded(arrived))
+        else:
+            return None
+        self._gradients[value] = gradient
         return gradient
 
-    def _hook(self, tensor: Tensor, function: Callable[[Tensor], None]) -> None:
-        def guarded(values: Tensor) -> None:
+    def _guarded(self, function: Callable[[Tensor], None]) -> Callable[[Optional[Tensor]], None]:
+        """The function, whose errors must not end a backward. It is not called for a gradient that is None, which means
+        zero."""
+        def guarded(values: Optional[Tensor]) -> None:
             try:
-                function(values)
-            except Exception as error:  # a backward must not fail by being watched
+                if values is not None:
+                    function(values)
+            except Exception as error:
                 self._probe.left_out.append({"where": "gradients", "why": f"{type(error).__name__}: {error}"})
 
-        # The graph keeps the hook, and the hook the graph: Python's collector does not see that.
-        self._probe.hook_gradient(tensor, guarded)
+        return guarded
 
     def grade(self, site: Site, value: Value) -> None:
         gradient = self.watch(value)
@@ -87,7 +97,7 @@ class Gradients:
     def grade_parameter(self, site: Site, leaf: Tensor, part: Callable[[Tensor], Tensor]) -> None:
         """leaf: the tensor at which the gradient of the parameter arrives."""
         if leaf.requires_grad and self._is_new(site):
-            self._hook(leaf, self._keeper(self._probe.entries[site], part))
+            self._probe.hook_gradient(leaf, self._guarded(self._keeper(self._probe.entries[site], part)))
 
     def _keeper(self, entry: Numbers, part: Callable[[Tensor], Tensor] = lambda g: g) -> Callable[[Tensor], None]:
         """Measures the first gradient that comes."""
@@ -104,15 +114,15 @@ class Gradients:
         """Fits how much of a sum's gradient arrives at its branch, and at the stream, where the rest is what comes
         back through the modules that read it. A sum without a graph is not measured."""
         if not sub.total.root.op.has_graph:
-            self._probe.note_without_graph(sub.branch.layer_module)
+            self._probe.note_without_graph(sub.module)
             return
         is_branch_within = sub.joined.is_within_function and sub.sum.branch.tensor.requires_grad
         if is_branch_within:
-            self._probe.note_without_graph(sub.branch.layer_module)
+            self._probe.note_without_graph(sub.module)
         entry = self._probe.entries[site]
         total, x = self.watch(sub.total), self.watch(self._whole(sub.x))
         joined = self.watch(sub.joined)
-        is_told = sub.joined.is_current and not is_branch_within
+        is_told = not is_branch_within and not sub.joined.has_lost_edge
         came: Dict[Any, Tensor] = {}
         readers = self._readers(sub)
 
@@ -163,14 +173,14 @@ class Gradients:
         """Returns what reads the stream beside its sum: outputs, and how their gradients come back from there.
         None if something reads it whose gradient cannot be computed here."""
         found: Dict[str, Tuple[Value, Callable]] = {}
-        for op in self._flow.readers.get(sub.x.root, []):
+        for op in self._flow.values.readers.get(sub.x.root, []):
             output = op.outputs[0]
             if op is sub.sum.total.root.op or self._leads_to_sum(op, sub):
                 continue
             if output.is_within_function and sub.sum.branch.tensor.requires_grad:
-                self._probe.note_without_graph(sub.branch.layer_module)
+                self._probe.note_without_graph(sub.module)
                 return None
-            norm = next((n for n in self._flow.norms if n.read.root is sub.x.root
+            norm = next((n for n in self._flow.norms.found if n.read.root is sub.x.root
                          and n.order >= op.order and n.module == op.module), None)
             module = self._modules.get(op.module)
             if norm is not None and module is not None and is_norm(op.module, module):
@@ -190,7 +200,7 @@ class Gradients:
             return True
         if depth == 0 or op.name not in ("mul", "div", "add", "sub", "native_dropout"):
             return False
-        readers = [r for v in op.outputs for r in self._flow.readers.get(v.root, [])]
+        readers = [r for v in op.outputs for r in self._flow.values.readers.get(v.root, [])]
         return bool(readers) and all(self._leads_to_sum(r, sub, depth - 1) for r in readers)
 
     def _through(self, module: nn.Module, x: Value, gradient: Tensor) -> Optional[Tensor]:

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Optional, Tuple
 
 from torch import Tensor, nn
 
-from .fit.batch import Numbers
-from .fit.norms import Declared, is_unit_length, norm_numbers, read_norm, unit_length_numbers
-from .fit.statistics import by_head, is_explained, is_one_scale, read_statistics, scale_numbers, statistics_numbers
-from .names import is_of_other_axes, squashing
-from .norm_finder import Norm
+from ..find.names import is_of_other_axes, squashing
+from ..find.parts import Norm
+from ..fit.batch import Numbers
+from ..fit.norms import Declared, is_unit_length, norm_numbers, read_norm, unit_length_numbers
+from ..fit.statistics import by_head, is_explained, is_one_scale, read_statistics, scale_numbers, statistics_numbers
+from ..record.graph import Value
 from .profile import Site
-from .recorder import Value
 from .rows import RowsOf
 
 if TYPE_CHECKING:
-    from .model_probe import Probe
+    from ..model_probe import Probe
 
 
 MOST_KEPT = 2**21  # values of a norm's input and output that are kept until the end of the step
