@@ -32,6 +32,7 @@ class Sublayer:
     before: Optional[Norm] = None
     inside: Optional[Norm] = None
     after: Optional[Norm] = None
+    behind: Optional[Norm] = None  # the norm of its sum that stands behind its layer
     has_own_slots: bool = False  # its norms need not be those of other layers
     layer: int = 0  # the number of its layer in the profile
     place: int = 0  # among the sublayers that run in one call of the layer's module
@@ -48,7 +49,14 @@ class Sublayer:
     @property
     def leaves(self) -> Value:
         """The stream behind it."""
-        return self.total if self.after is None else self.after.gave
+        norm = self.after or self.behind
+        return self.total if norm is None else norm.gave
+
+    def set_norm_of_sum(self, norm: Norm, is_in_layer: bool) -> None:
+        if is_in_layer:
+            self.after = norm
+        else:
+            self.behind = norm
 
     def norms(self) -> List[Tuple[str, Norm]]:
         slots = ("before", self.before), ("inside", self.inside), ("after", self.after)
@@ -176,7 +184,7 @@ class Arranger:
         """The norm that it reads is of the sum before it."""
         norm, previous = self._norm_read(sub), found[i - 1] if i else self._previous
         if previous is not None and is_dropped(norm.read, previous.total):
-            previous.after = norm
+            previous.set_norm_of_sum(norm, i > 0)
         sub.x = norm.gave
 
     def _place(self, sub: Sublayer, found: List[Sublayer], i: int) -> None:
@@ -191,9 +199,10 @@ class Arranger:
             ahead = self._norms.at(norm.read)
             if ahead is not None and is_dropped(ahead.read, previous.total) and \
                     (sub.sum.stream is None or is_made_of(sub.sum.stream, ahead.gave, self._values)):
-                previous.after = ahead  # a norm of a norm, as Keel's
+                previous.set_norm_of_sum(ahead, i > 0)  # a norm of a norm, as Keel's
             if self._is_after(norm, sub, previous, found, i):
-                previous.after, norm = norm, None
+                previous.set_norm_of_sum(norm, i > 0)
+                norm = None
         sub.before = norm
         sub.x = self._stream(sub, previous)
         if norm is not None and sub.sum.stream is not None and not self._is_of_stream(norm, previous) \
@@ -223,7 +232,7 @@ class Arranger:
         """Whether a norm between two sublayers belongs to the first one's sum."""
         stream = sub.sum.stream
         if not is_dropped(norm.read, previous.total):
-            return norm is previous.after
+            return norm is previous.after or norm is previous.behind
         if stream is not None and not is_made_of(stream, norm.gave, self._values):
             return False
         if i == 0:

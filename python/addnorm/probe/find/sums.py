@@ -39,8 +39,10 @@ class SumFinder:
                 return True
         states = [self._values.branches_of(v) for v in inputs]
         if states == [STREAM, STREAM]:
+            if self._add_again(inputs, total) or self._add_adapted(inputs, total):
+                return True
             self._excuse_inner(inputs)
-            return self._add_again(inputs, total) or self._add_adapted(inputs, total)
+            return False
         if states[0] == states[1] and self._add_to_convolved(inputs, total):
             return True
         if (states[0] == STREAM) == (states[1] == STREAM):
@@ -166,11 +168,10 @@ class SumFinder:
         self.end(ended)
 
     def _excuse_inner(self, inputs: List[Value]) -> None:
-        """A sum h + f of a norm's output h that is added to an older stream in its turn, as LAuReL's, is a branch."""
+        """A sum h + f of a norm's output h that is added to the stream in its turn, as LAuReL's, is a branch."""
         for value, other in (inputs, inputs[::-1]):
             inner = self._over_norms.get(value.root)
-            if inner is not None and inner.stream is not None and other.root is not inner.stream.root and \
-                    other.root.order < inner.total.root.order:
+            if inner is not None and inner.stream is not None and other.root is not inner.stream.root:
                 inner.is_mixed = True
 
     def excuse_difference(self, op: Op, inputs: List[Value]) -> None:
