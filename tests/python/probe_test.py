@@ -42,7 +42,7 @@ def explain_sum(total, parts):
 
 def explain_norm(s, y, gamma, beta, is_rms, has_unit_offset):
     numbers = fit_now(norms.norm_numbers, [s, y, gamma, beta])
-    return norms.read_norm(numbers, s[..., 0].numel(), norms.Declared(is_rms, has_unit_offset))
+    return norms.read_norm(numbers, s[..., 0].numel(), norms.KnownNorm(is_rms, has_unit_offset))
 
 
 def score_numbers(scores):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -21,11 +21,9 @@ from ..fit.batch import Numbers
 from ..fit.sums import InnerProducts, inner_products
 from ..fit.values import size_numbers, wide
 from ..record.graph import Op, Value
+from .measured import Measured
 from .profile import Site
 from .rows import Rows
-
-if TYPE_CHECKING:
-    from ..model_probe import Probe
 
 ENOUGH = 2**24  # values of gradients that are fitted together
 
@@ -40,8 +38,9 @@ class Gradient:
 class Gradients:
     """The gradients of one stream."""
 
-    def __init__(self, probe: Probe, flow: Flow, rows: Rows, modules: Dict[str, nn.Module]) -> None:
-        self._probe, self._flow, self._rows, self._modules, self._fit = probe, flow, rows, modules, probe.fit
+    def __init__(self, measured: Measured, flow: Flow, rows: Rows, modules: Dict[str, nn.Module]) -> None:
+        self._measured, self._flow, self._rows, self._modules = measured, flow, rows, modules
+        self._fit = measured.fit
         self._gradients: Dict[Value, Gradient] = {}
 
     def watch(self, value: Value) -> Optional[Gradient]:
@@ -57,30 +56,18 @@ class Gradients:
         if value.has_lost_edge:
             return None
         if value.edge is not None:
-            self._probe.hook_edge(value.edge, self._guarded(arrived))
+            self._measured.hook_edge(value.edge, arrived)
         elif value.is_current and value.tensor.requires_grad:
-            self._probe.hook_gradient(value.tensor, self._guarded(arrived))
+            self._measured.hook_gradient(value.tensor, arrived)
         else:
             return None
         self._gradients[value] = gradient
         return gradient
 
-    def _guarded(self, function: Callable[[Tensor], None]) -> Callable[[Optional[Tensor]], None]:
-        """The function, whose errors must not end a backward. It is not called for a gradient that is None, which means
-        zero."""
-        def guarded(values: Optional[Tensor]) -> None:
-            try:
-                if values is not None:
-                    function(values)
-            except Exception as error:
-                self._probe.left_out.append({"where": "gradients", "why": f"{type(error).__name__}: {error}"})
-
-        return guarded
-
     def grade(self, site: Site, value: Value) -> None:
         gradient = self.watch(value)
         if gradient is not None and self._is_new(site):
-            gradient.listeners.append(self._keeper(self._probe.entries[site]))
+            gradient.listeners.append(self._keeper(self._measured.entries[site]))
 
     def grade_lanes(self, site: Site, value: Value, layout: Layout) -> None:
         """Measures the gradient of each lane of a state."""
@@ -90,14 +77,14 @@ class Gradients:
 
     def _is_new(self, site: Site) -> bool:
         """Whether nothing listens to the gradient of a site yet; from now on something does."""
-        is_new = site not in self._probe.graded
-        self._probe.graded.add(site)
+        is_new = site not in self._measured.graded
+        self._measured.graded.add(site)
         return is_new
 
     def grade_parameter(self, site: Site, leaf: Tensor, part: Callable[[Tensor], Tensor]) -> None:
         """leaf: the tensor at which the gradient of the parameter arrives."""
         if leaf.requires_grad and self._is_new(site):
-            self._probe.hook_gradient(leaf, self._guarded(self._keeper(self._probe.entries[site], part)))
+            self._measured.hook_gradient(leaf, self._keeper(self._measured.entries[site], part))
 
     def _keeper(self, entry: Numbers, part: Callable[[Tensor], Tensor] = lambda g: g) -> Callable[[Tensor], None]:
         """Measures the first gradient that comes."""
@@ -114,12 +101,12 @@ class Gradients:
         """Fits how much of a sum's gradient arrives at its branch, and at the stream, where the rest is what comes
         back through the modules that read it. A sum without a graph is not measured."""
         if not sub.total.root.op.has_graph:
-            self._probe.note_without_graph(sub.module)
+            self._measured.miss_graph(sub.module)
             return
         is_branch_within = sub.joined.is_within_function and sub.sum.branch.tensor.requires_grad
         if is_branch_within:
-            self._probe.note_without_graph(sub.module)
-        entry = self._probe.entries[site]
+            self._measured.miss_graph(sub.module)
+        entry = self._measured.entries[site]
         total, x = self.watch(sub.total), self.watch(self._whole(sub.x))
         joined = self.watch(sub.joined)
         is_told = not is_branch_within and not sub.joined.has_lost_edge
@@ -152,7 +139,7 @@ class Gradients:
                     entry[f"grad_to_{name}"] = made_of["from_sum"]
 
             self._fit(inner_products, [total, *parts.values()], read)
-            self._probe.run_fits(ENOUGH)
+            self._measured.run_fits(ENOUGH)
 
         def listen(key: Any, gradient: Optional[Gradient]) -> None:
             if gradient is not None:
@@ -178,7 +165,7 @@ class Gradients:
             if op is sub.sum.total.root.op or self._leads_to_sum(op, sub):
                 continue
             if output.is_within_function and sub.sum.branch.tensor.requires_grad:
-                self._probe.note_without_graph(sub.module)
+                self._measured.miss_graph(sub.module)
                 return None
             norm = next((n for n in self._flow.norms.found if n.read.root is sub.x.root
                          and n.order >= op.order and n.module == op.module), None)
@@ -213,17 +200,17 @@ class Gradients:
         return vector_jacobian(lambda rows: next(tensors_in(op.function(rows, *others))), rows, gradient)
 
     def _keep_lanes(self, site: Site, layout: Layout, gradient: Tensor) -> None:
-        entry = self._probe.entries[site]
+        entry = self._measured.entries[site]
         if "grad_spread" not in entry:
             rows = wide(layout.rows(gradient))
             entry["grad_spread"] = spread(rows)
             for i in range(layout.lanes):
-                self._fit_size(self._probe.entries[site._replace(lane=i or None)], rows[:, i])
+                self._fit_size(self._measured.entries[site._replace(lane=i or None)], rows[:, i])
 
     def _fit_size(self, entry: Numbers, gradient: Tensor) -> None:
         root = math.sqrt(max(1, gradient.numel()))
         self._fit(size_numbers, [gradient], lambda numbers: entry.update(grad_rms=numbers["length"] / root))
-        self._probe.run_fits(ENOUGH)
+        self._measured.run_fits(ENOUGH)
 
 
 def vector_jacobian(function: Callable[[Tensor], Tensor], rows: Tensor,
