@@ -9,11 +9,11 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 import torch
 from torch import Tensor
 
+from ..._structure import parent_of
 from ..._undo import Undo
 from ..find.streams import Found
 from ..find.sublayers import Sublayer, name_in_layer
 from ..fit.batch import Compute, Fits, Numbers
-from ..._structure import parent_of
 from .profile import SeenSublayer, Site
 
 
