@@ -11,7 +11,7 @@ from .lanes import LaneSite
 
 
 class Place(NamedTuple):
-    """Where an operator runs: the number of the layer in the forward pass, and the path of the layer's module."""
+    """The place of an operator: the number of the layer in the forward pass, and the path of the layer's module."""
     layer: Optional[int] = None
     module: str = ""
 

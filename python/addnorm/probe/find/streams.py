@@ -132,8 +132,8 @@ class StreamFinder:
         self._left, self._leave_stream = [], set()
 
     def _settle(self, index: int) -> None:
-        """Behind the first layer of a stack: if no sums were found, or if its sublayers read rows of several lanes,
-        tries other flows: one with lanes, and one for each of the other arguments of the layer."""
+        """Settles, behind the first layer of a stack, which flow is its stream's. If no sums were found, or if sublayers
+        read rows of several lanes, others are tried: a flow of lanes, and one for each other argument of the layer."""
         if self._stream is None or self._is_settled:
             return
         self._is_settled = True

@@ -32,7 +32,7 @@ class Sublayer:
     before: Optional[Norm] = None
     inside: Optional[Norm] = None
     after: Optional[Norm] = None
-    behind: Optional[Norm] = None  # the norm of its sum that stands behind its layer
+    behind: Optional[Norm] = None  # a norm of its sum, outside of its layer
     has_own_slots: bool = False  # its norms need not be those of other layers
     layer: int = 0  # the number of its layer in the profile
     place: int = 0  # among the sublayers that run in one call of the layer's module

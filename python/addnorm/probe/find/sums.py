@@ -45,6 +45,8 @@ class SumFinder:
             return False
         if states[0] == states[1] and self._add_to_convolved(inputs, total):
             return True
+        if states[0] and states[1] and self._add_gated(inputs, total):
+            return True
         if (states[0] == STREAM) == (states[1] == STREAM):
             return False
         stream, branch = inputs if states[0] == STREAM else inputs[::-1]
@@ -135,6 +137,28 @@ class SumFinder:
         self._values.settle(stream)
         self.end(Sum(total, stream, branch, branches))
         return True
+
+    def _add_gated(self, inputs: List[Value], total: Value) -> bool:
+        """g ⊙ x + h: the sum keeps a part of the stream, by a gate that is computed of it, as highways do."""
+        for kept in inputs:
+            op = kept.root.op
+            if op is None or op.name != "mul" or len(op.inputs) != 2:
+                continue
+            stream = next((v for v in op.inputs if self._values.has_stream(v) and self._norms.at(v) is None), None)
+            if stream is not None:
+                self._values.set(total, frozenset([self._join_gated(self._values.union_of(inputs))]))
+                self.end(Sum(total, stream, total, self._values.list_branches(total), is_mixed=True))
+                return True
+        return False
+
+    def _join_gated(self, branches: Branches) -> int:
+        """Unites a gate with the branches that it has read before they were added."""
+        read = {linear.read.root for branch in self._values.list(branches) for linear in branch.linears}
+        for root in read & self._without_stream.keys():
+            gated = self._without_stream.pop(root)
+            branches |= self._values.numbers_of(gated.branches)
+            gated.branches = []
+        return self._values.unite(branches)
 
     def _is_gated_stream(self, branch: Value, stream: Value) -> bool:
         """x + x·g(x): a product with the stream is the stream's own, as in x·(1 + g)."""

@@ -1,4 +1,4 @@
-"""Which values carry the residual stream, and which branches have made the others.
+"""Tells which values carry the residual stream, and which branches have made the others.
 
 A value is of the stream alone (x, its norms, sums of it), or made by one or more branches, or comes from elsewhere
 (weights, masks, another network's output).

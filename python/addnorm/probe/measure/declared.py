@@ -27,7 +27,7 @@ PLAIN_GAMMA = r"gpt2|bert|roberta|llama|mistral|qwen[23]|olmo2|t5|phi3?|gpt_neox
 
 
 class Declared:
-    """What the code of a model says of itself, with what was measured of the parts that it names."""
+    """The facts that the code of a model declares, completed by measurements of the parts that it names."""
 
     def __init__(self, model: nn.Module, elements: List[Element], recipe: Dict[str, Any], measured: Measured) -> None:
         """recipe: what the user has said of the model; it goes first."""

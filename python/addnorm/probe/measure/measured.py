@@ -18,7 +18,7 @@ from .profile import SeenSublayer, Site
 
 
 class Measured:
-    """What was measured, by site, and what could not be."""
+    """The numbers by site, and the parts that could not be measured."""
 
     def __init__(self, undo: Undo) -> None:
         """undo: takes the hooks on gradients away again."""
