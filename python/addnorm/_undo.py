@@ -82,6 +82,20 @@ class Undo:
         self.callback(_drop_gradient_hook, weakref.ref(tensor), function)
         tensor.register_hook(function)
 
+    def hook_edge(self, edge: tuple[Any, int], function: Callable[[Tensor | None], Any]) -> None:
+        """Adds a hook for the gradient that arrives at an output of a node of PyTorch's graph, None if it is zero. The
+        hook goes when the graph goes. The graph and the function may hold each other, which Python's collector does not
+        see; so the hook forgets the function when this is closed."""
+        node, output = edge
+        functions = [function]
+        self.callback(functions.clear)
+
+        def arrived(read: Any, gave: tuple[Tensor | None, ...]) -> None:
+            for known in functions:
+                known(gave[output])
+
+        node.register_hook(arrived)
+
     def hook_optimizers(self, point: str, function: Hook) -> None:
         """Adds a hook before ("pre") or after ("post") the steps of all optimizers. This needs PyTorch 2.0."""
         from torch.optim import optimizer

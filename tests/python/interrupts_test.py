@@ -124,7 +124,8 @@ class Interrupt:
         return self._line
 
 
-ENTERING = "_undo", "_modes", "_model", "_steps", "check", "watch", "probe.model_probe", "probe.forward_pass"
+ENTERING = "_undo", "_modes", "_model", "_steps", "check", "watch", "probe.model_probe", \
+    "probe.record.recording"
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -42,7 +42,7 @@ def explain_sum(total, parts):
 
 def explain_norm(s, y, gamma, beta, is_rms, has_unit_offset):
     numbers = fit_now(norms.norm_numbers, [s, y, gamma, beta])
-    return norms.read_norm(numbers, s[..., 0].numel(), norms.Declared(is_rms, has_unit_offset))
+    return norms.read_norm(numbers, s[..., 0].numel(), norms.KnownNorm(is_rms, has_unit_offset))
 
 
 def score_numbers(scores):
@@ -590,7 +590,7 @@ class OtherModels(unittest.TestCase):
             (lambda x, f: x.detach() + f(), 0, 1),
             (lambda x, f: x + f().detach(), 1, 0),
             (without_grad, 1, 0),
-            (lambda x, f: f().add_(x), 1, None),  # nobody knows: the branch is overwritten
+            (lambda x, f: f().add_(x), 1, 1),  # the sum is written over the branch
             (lambda x, f: 0.25 * x + 0.75 * x.detach() + 3 * f(), 0.25, 3),
             (lambda x, f: torch.cat([x[..., :8].detach(), x[..., 8:]], -1) + gain * f(), None, None),
         ]

@@ -14,18 +14,23 @@
 addnorm.check() and addnorm.watch() do this and judge what was seen. The model stays as it is: outputs and
 gradients keep their bits, and outside `with` no hook is left and no time lost.
 
-What is observed are PyTorch's operators, and not names: which linear maps read the stream, where tokens
-meet, what divides a row by its size, what is added to what. So norms and attention may be modules or
-functions, layers may take and give any arguments, run side by side, share their weights, or stand in a list
-that is not called. Names only tell what a weight is for, and which layers there are.
+PyTorch's operators are observed, and not names: which linear maps read the stream, where tokens meet, which values are
+divided by their size, and which are added. So norms and attention may be modules or functions, and layers may take any
+arguments, run side by side, share their weights, or stand in a list that is not called. Names only tell the purpose of a
+weight, and which layers there are.
 
-How it works: a Recorder (recorder.py) hears of each operator. A Flow (flow.py) follows the stream through
-them and finds linear maps and sums, with a NormFinder (norm_finder.py) for the norms; where sublayers read rows
-of a larger state, a LaneFlow (lane_flow.py) takes its place, which knows sums of several lanes. An Arranger
-(sublayers.py) gives each sum its norms and its branch, and a Measurement (measure.py, norms.py, gradients.py)
-says what is measured of them. The numbers themselves are computed by fit/: on the model's device, for tensors of
-one shape together, and read in one transfer at the end of the step. Declared (recipe.py) is what the code says
-of itself.
+How it works, in four rooms. Each uses only those before it; lanes alone are found by fitting:
+
+    record/   writes a forward pass into a Graph (graph.py): operators, values, calls of modules
+    find/     finds in the graph the layers and the streams (layers.py, streams.py), and on a stream the linear maps and
+              branches (flow.py), norms (norms.py), sums (sums.py), lanes (lane_flow.py) and sublayers (sublayers.py)
+    fit/      computes numbers of values on the model's device, for tensors of one shape together; all numbers of a step
+              are read in one transfer (batch.py)
+    measure/  chooses the values of each site, requests their fits and gradients, and writes the lines of a profile;
+              declared.py reads what the code of a model says of itself
+
+A new kind of norm would be recognized in find/norms.py, fitted in fit/norms.py, written in measure/norms.py, and judged
+by a rule of src/doctor.
 
 A line of the profile is one point of one layer: the stream `x` that a sublayer reads, the norm `before` it,
 its `branch`, the norm `inside` the residual, the `sum`, the norm `after` it. A `sum` also says what it is
@@ -41,8 +46,8 @@ from typing import Any, Dict, Optional, Sequence, Union
 
 from torch import nn
 
+from .find.layers import ProbeError
 from .model_probe import Probe
-from .stacks import ProbeError
 
 __all__ = ["Probe", "ProbeError", "probe"]
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import functools
-from collections import Counter
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
 
 import torch
 from torch import Tensor, nn
 
-from .._structure import parent_of
 from .._undo import Exit, Undo, end_contexts, run_undone
-from .fit.batch import Compute, Fits, Numbers
-from .forward_pass import ForwardPass
-from .profile import SeenSublayer, Site, profile_text
-from .recipe import Declared
-from .stacks import ProbeError, element_of, find_layers, words_of_hidden
+from .find.layers import ProbeError, find_layers, words_of_hidden
+from .find.streams import Stream, find_streams
+from .fit.batch import Numbers
+from .measure.declared import Declared
+from .measure.measured import Measured
+from .measure.profile import Site, profile_text
+from .measure.rows import Rows
+from .measure.sublayers import Measurement
+from .record.graph import Graph
+from .record.recording import Recording
 
 Names = Union[str, Sequence[str]]
 
@@ -28,48 +30,37 @@ class Probe:
     def __init__(self, model: nn.Module, layers: Union[str, Sequence[nn.Module], None],
                  attention: Names, feed_forward: Names, every: int, recipe: Dict[str, Any],
                  batch_first: Optional[bool], tokens: int):
-        self.model, self.every, self.recipe, self.tokens = model, every, recipe, tokens
-        self.step, self._entered = 0, 0
-        self.keeps_graph = True  # whether the model is called with gradients
-        self.named = {kind: [names] if isinstance(names, str) else list(names) for kind, names in
+        self.model, self._every, self._tokens = model, every, tokens
+        self._entered = 0
+        self._named = {kind: [names] if isinstance(names, str) else list(names) for kind, names in
                        (("attention", attention), ("feed_forward", feed_forward))}
         if isinstance(model, torch.jit.ScriptModule):
             raise ProbeError(f"the model is a {type(model).__name__} of torch.jit, whose modules call no hooks; expected "
                              "the nn.Module that it was made from")
-        self.layers_name, self.elements = find_layers(model, layers)
-        self._element = {element.path: i for i, element in enumerate(self.elements)}
-        self.batch_first = batch_first if batch_first is not None else all(
-            m.batch_first for element in self.elements for m in element.module.modules()
+        self._layers_name, self._elements = find_layers(model, layers)
+        self._batch_first = batch_first if batch_first is not None else all(
+            m.batch_first for element in self._elements for m in element.module.modules()
             if isinstance(m, nn.MultiheadAttention))
-        self.slots: Counter = Counter()  # (name in the layer, sublayer, slot)
-        self.sublayers: List[SeenSublayer] = []
-        self.entries: Dict[Site, Numbers] = {}
-        self.graded: set = set()
-        self.owners: Dict[Any, Optional[int]] = {}  # the layer of each parameter, by step
-        self.declared = Declared(self)
-        self._fits = Fits(self._miss_fit)
         self._undo = Undo()
         self._opaque: Set[str] = set()  # names of modules that take no hooks
-        self._pass: Optional[ForwardPass] = None
-        self.width: Optional[int] = None
-        self.lanes = 0  # of the stream, where it has several
-        self.input_shape: Optional[torch.Size] = None  # of what the first layer reads
-        self.layer_names: Dict[int, str] = {}
-        self.seen: Dict[str, List[int]] = {"sums": [0, 0], "norms": [0, 0], "attentions": [0, 0]}
-        self.left_out: List[Dict[str, str]] = []
-        self._without_graph: Dict[str, None] = {}  # layers whose gradients cannot be judged, in their order
-        self.others: Dict[str, torch.Size] = {}  # streams of other shapes, by where the layers stand
+        self._measured = Measured(self._undo)
+        self._declared = Declared(model, self._elements, recipe, self._measured)
+
+    @property
+    def entries(self) -> Dict[Site, Numbers]:
+        """The numbers so far."""
+        return self._measured.entries
 
     # -- Use --
 
     def __call__(self, step: int) -> Probe:
-        self.step = step
+        self._measured.step = step
         return self
 
     def __enter__(self) -> Probe:
-        self._measures = self._entered % self.every == 0
+        self._measures = self._entered % self._every == 0
         self._entered += 1
-        self._sublayers_before = len(self.sublayers)
+        self._sublayers_before = len(self._measured.sublayers)
         if self._measures:
             try:
                 self._attach()
@@ -81,26 +72,25 @@ class Probe:
 
     def _leave(self, kind: Any, error: Any, traceback: Any) -> None:
         run_undone(lambda: end_contexts(traceback), self._undo.close)
-        self._pass = None
-        self.step += 1
+        self._measured.step += 1
         if kind is None:
-            self._try(self._fits.read)
-        self._fits.clear()  # also what an error has left
-        if self._measures and kind is None and len(self.sublayers) == self._sublayers_before:
+            self._measured.read()
+        self._measured.forget_fits()  # also those that an error has left
+        if self._measures and kind is None and len(self._measured.sublayers) == self._sublayers_before:
             self._complain()
 
     __exit__ = Exit(_leave)
 
     def _complain(self) -> None:
         """Of a pass in which nothing was measured."""
-        name = self.layers_name or "the model"
-        if self.left_out:
-            raise ProbeError("no layer could be measured; {where}: {why}".format(**self.left_out[-1]))
-        if self.input_shape is None:
+        name = self._layers_name or "the model"
+        if self._measured.left_out:
+            raise ProbeError("no layer could be measured; {where}: {why}".format(**self._measured.left_out[-1]))
+        if self._measured.input_shape is None:
             raise ProbeError(f"no layer of {name} was called; name the ones that are, e.g. "
                              "layers='model.layers', and call layer(x), not layer.forward(x), past all hooks")
         raise ProbeError(f"the layers of {name} were called, but no sublayer was recognized: the first one "
-                         f"reads [{', '.join(map(str, self.input_shape))}]; expected [batch, length, "
+                         f"reads [{', '.join(map(str, self._measured.input_shape))}]; expected [batch, length, "
                          "d_model], linear maps of d_model, and a sum with what they read"
                          f"{words_of_hidden(self.model)}"
                          f"{f'; {min(self._opaque)}: {_OPAQUE}' if self._opaque else ''}")
@@ -134,44 +124,34 @@ class Probe:
 
     def header(self) -> Dict[str, Any]:
         """The profile's first line: what names and configuration declare, and the recipe."""
-        return self.declared.facts()
+        return self._declared.facts()
 
     def norm_slots(self) -> Dict[str, Any]:
         """(sublayer, slot) of each norm in a layer, by its name there, as most layers have it."""
-        return self.declared.norm_slots()
+        return self._declared.norm_slots()
 
     def coverage(self) -> Dict[str, Any]:
         """How many sums, norms and attentions were measured of those that were seen, and what was not."""
-        others = [{"where": where, "why": "the layers also take and return a stream of ["
-                   f"{', '.join(map(str, shape))}], whose sums and norms were not measured"}
-                  for where, shape in self.others.items() if not self.lanes]
-        return {**self.seen, "left_out": self.left_out + others + self._words_of_graph()}
-
-    def _words_of_graph(self) -> List[Dict[str, str]]:
-        if not self._without_graph:
-            return []
-        first, *others = self._without_graph
-        where = f"{first} and {len(others)} more" if others else first or "the model"
-        return [{"where": where, "why": "the forward ran without a graph, as in a reentrant checkpoint or under "
-                 "torch.no_grad, so the gradients in it were not judged"}]
+        return self._measured.coverage()
 
     def __str__(self) -> str:
         facts = [f"{key} {value}" for key, value in self.header().items()]
         norms = [f"{name}: {slot} {kind}" for name, (kind, slot) in self.norm_slots().items()]
-        return (f"{len(self.elements)} layers in {self.layers_name or 'the model itself'}; "
+        return (f"{len(self._elements)} layers in {self._layers_name or 'the model itself'}; "
                 f"{', '.join(facts)}; {', '.join(norms) or 'no norms seen yet'}")
 
     # -- Hooks --
 
     def _attach(self) -> None:
-        self._pass = ForwardPass(self)
-        self._undo.callback(self._pass.close)
+        recording = Recording(self.model, self._measure)
+        self._undo.callback(recording.close)
         for name, module in self.model.named_modules():
-            enter, leave = _hooks(self._pass.enter, name), _hooks(self._pass.leave, name)
+            enter, leave = _hooks(recording.enter, name), _hooks(recording.leave, name)
             if not self._undo.hook_calls(module, enter, leave):
                 self._opaque.add(name)
-        missed = [{"where": name, "why": _OPAQUE} for name in self._element if name in self._opaque]
-        self.left_out += [layer for layer in missed if layer not in self.left_out]
+        missed = [{"where": name, "why": _OPAQUE} for name in (element.path for element in self._elements)
+                  if name in self._opaque]
+        self._measured.left_out += [layer for layer in missed if layer not in self._measured.left_out]
         self._leave_fast_path()
 
     def _leave_fast_path(self) -> None:
@@ -186,56 +166,31 @@ class Probe:
                 self._undo.callback(setattr, layer, key, getattr(layer, key))
                 setattr(layer, key, 0)
 
-    def miss_sum(self, where: str, why: str) -> None:
-        self.seen["sums"][1] += 1
-        self.left_out.append({"where": where, "why": why})
+    # -- One forward pass --
 
-    def fit(self, compute: Compute, tensors: Sequence[Optional[Tensor]], then: Callable[[Numbers], None],
-            *options: Any) -> None:
-        """Has `then` called with what compute(*tensors, *options) gives, when the numbers of the step are read."""
-        self._fits.add(compute, tensors, functools.partial(self._try, then), *options)
+    def _measure(self, graph: Graph) -> bool:
+        """Measures a forward pass. Returns whether there was a stream in it."""
+        found = find_streams(graph, self._elements, self._named)
+        self._measured.begin(found, graph.keeps_graph)
+        for stream in found.streams:
+            self._measured.guarded(self._measure_stream, stream, graph)
+        return bool(found.streams)
 
-    def finally_do(self, function: Callable[[], None]) -> None:
-        """Has a function called when the numbers that were asked for so far are read."""
-        self._fits.finally_do(functools.partial(self._try, function))
+    def _measure_stream(self, stream: Stream, graph: Graph) -> None:
+        measurement = Measurement(self._measured, self._declared, stream, graph, self._rows)
+        for subs in stream.layers:
+            for sub in subs:
+                self._measured.begin_layer(sub.module)
+                self._measured.add_sublayer(sub)
+                self._measured.guarded(measurement.sublayer, sub, sub is subs[-1], subs[0])
+            self._measured.run_fits()
+        measurement.end(stream, graph.output)
 
-    def _try(self, function: Callable[..., None], *numbers: Numbers) -> None:
-        try:
-            function(*numbers)
-        except Exception as error:  # what is watched must not fail by it
-            self._miss_fit(self._fits.where, error)
-
-    def measures(self, where: str) -> None:
-        """Says to which layer the fits belong that are asked for next."""
-        self._fits.where = where
-
-    def _miss_fit(self, where: str, error: Exception) -> None:
-        why = f"{type(error).__name__}: {error}"
-        if not any(missed["why"] == why for missed in self.left_out):
-            self.left_out.append({"where": where or "the model", "why": why})
-
-    def run_fits(self, least: int = 0) -> None:
-        """Runs the fits that were asked for, if their tensors have `least` values together. This must happen before
-        something else is written over them."""
-        self._try(functools.partial(self._fits.run, least))
-
-    def count(self, what: str, is_measured: bool) -> None:
-        self.seen[what][0] += is_measured
-        self.seen[what][1] += 1
-
-    def note_without_graph(self, layer: str) -> None:
-        if self.keeps_graph:
-            self._without_graph[layer] = None
-
-    def note_other(self, layer: str, shape: torch.Size) -> None:
-        """A stream that is not followed, once for the layers of one list."""
-        self.others.setdefault(parent_of(layer) or layer, shape)
+    def _rows(self, shape: torch.Size) -> Rows:
+        return Rows(shape, self._batch_first, self._tokens)
 
     def hook_gradient(self, tensor: Tensor, function: Callable[[Tensor], Any]) -> None:
         self._undo.hook_gradient(tensor, function)
-
-    def element(self, name: str) -> Optional[int]:
-        return element_of(name, self._element)
 
 
 def _hooks(function: Callable, name: str) -> Tuple[Callable, Callable]:

@@ -19,7 +19,7 @@ DEVIATION, ROOT_MEAN_SQUARE = range(2)  # the sizes of a row
 COMPARED = "eps_in_variance", "eps_in_deviation", "scale"  # how a divisor differs from such a size
 
 
-class Declared(NamedTuple):
+class KnownNorm(NamedTuple):
     """The code's own statements, for what the values cannot tell."""
     is_rms: bool  # whether rows are not centred, which rows of mean 0 do not tell
     has_unit_offset: Optional[bool]  # whether γ means 1 + γ, which a γ of one number does not tell; None: unknown
@@ -70,7 +70,7 @@ def _divisor_numbers(divisor: Tensor, sizes: Tensor) -> Dict[str, Tensor]:
             **dict(zip((f"{name}_spread" for name in COMPARED), compared.std(-1, unbiased=False)))}
 
 
-def read_norm(numbers: Numbers, rows: int, declared: Declared) -> Numbers:
+def read_norm(numbers: Numbers, rows: int, declared: KnownNorm) -> Numbers:
     """Returns the numbers of a line of the profile. They are {} if some value is not finite, or y is 0."""
     if not (math.isfinite(numbers["length"]) and math.isfinite(numbers["source"])) or numbers["length"] == 0:
         return {}

@@ -1,25 +1,21 @@
-"""Lanes: a stream that holds n rows for each token. A sublayer reads a combination of them, z = a·X, and
-leaves X′ = A·X + b ⊗ f: each lane takes A of the lanes (the carry) and b of the branch (the write).
+"""Lanes: a stream that holds n rows for each token. A sublayer reads a combination of them, z = a·X, and leaves
+X′ = A·X + b ⊗ f: each lane takes A of the lanes (the carry) and b of the branch (the write).
 
-A and b are solved for token by token, of the state before a site, the branch and the state behind it: d
-equations for n + 1 unknowns. So it does not matter how a model's operators are written, or which axis counts
-lanes.
+A and b are solved for in each token, from the state before a site, the branch and the state behind it: d equations for
+n + 1 unknowns. So it does not matter how a model's operators are written, or which axis counts lanes.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
 
-from .fit.values import wide
-from .recorder import Value
-
-if TYPE_CHECKING:
-    from .flow import Flow
+from ..fit.values import wide
+from ..record.graph import Value
 
 MOST = 16  # lanes
 SAMPLE = 256  # tokens that tell whether a value is a sum of lanes
@@ -164,21 +160,3 @@ def _explain(target: Tensor, lanes: Tensor, branch: Tensor, precision: float) ->
     carried = found.of[..., :-1] @ lanes
     largest = carried.norm(dim=(0, 2)).max() / lanes.norm(dim=(0, 2)).max().clamp(min=1e-300)
     return share(found.left, target), largest.item()
-
-
-# ---- What a value is made of -----------------------------------------------------------------
-
-
-def bottlenecks(value: Value, flow: Flow, branches: bool = False) -> Iterator[Value]:
-    """Values through which all goes that the stream (or, if asked for, its branches) gives to this one: the
-    latest first, as they were used."""
-    opened: Dict[Value, Value] = {value.root: value}
-    while opened:
-        latest = max(opened, key=lambda root: root.order)
-        if len(opened) == 1:
-            yield opened[latest]
-        del opened[latest]
-        for v in [] if latest.op is None else latest.op.inputs:
-            state = flow.branches_of(v)
-            if state or state is not None and not branches:
-                opened.setdefault(v.root, v)

@@ -1,7 +1,7 @@
-"""Records which operators a forward pass calls, and on which tensors.
+"""Writes the operators of a forward pass into a graph.
 
-It stands below autograd and above the device: layers of any make come down to the same few operators,
-and what they compute keeps its bits.
+The recorder stands below autograd and above the device. There, layers of any make are made of the same few operators,
+and their results keep their bits.
 """
 
 from __future__ import annotations
@@ -14,85 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .._structure import tensors_in
-from .._sharded import is_sharded, local_part
-
-# What leaves every number where it is, or only rounds it.
-ALIASES = frozenset(
-    "view _unsafe_view reshape _reshape_alias transpose t permute unsqueeze squeeze expand clone "
-    "contiguous _to_copy to detach alias lift_fresh flatten unflatten slice select movedim".split())
-
+from ..._sharded import is_sharded, local_part
+from ..._structure import tensors_in
+from .graph import ALIASES, Event, Graph, Op, Value
 
 WEIGHTS = ("weight", "bias", "in_proj_weight", "in_proj_bias")
-
-
-class Value:
-    """A tensor as one operator gave it. An operator that writes in place makes a new one."""
-
-    __slots__ = ("tensor", "op", "alias_of", "parameter", "is_flipped", "kept", "is_current")
-
-    def __init__(self, tensor: Tensor, op: Optional[Op] = None, alias_of: Optional[Value] = None,
-                 parameter: Optional[str] = None):
-        self.tensor, self.op, self.alias_of = tensor, op, alias_of
-        self.parameter = parameter  # the name of the one that it is, or is made of alone
-        self.is_flipped = False  # a weight [inputs, outputs]
-        self.kept: Optional[Tensor] = None  # its numbers, where the tensor has others by now
-        self.is_current = True
-
-    @property
-    def root(self) -> Value:
-        """The first value with these numbers: views and casts are what they are of."""
-        value = self
-        while value.alias_of is not None:
-            value = value.alias_of
-        return value
-
-    @property
-    def order(self) -> int:
-        return 0 if self.op is None else self.op.order
-
-    @property
-    def is_within_function(self) -> bool:
-        """Whether it was computed without a graph, and no gradient arrives at it: within an autograd.Function,
-        such as a reentrant checkpoint, which runs it again in backward, or under torch.no_grad."""
-        op = self.root.op
-        return op is not None and not op.has_graph and not self.tensor.requires_grad
-
-    @property
-    def numbers(self) -> Tensor:
-        return self.tensor.detach() if self.kept is None else self.kept
-
-    @property
-    def shape(self) -> torch.Size:
-        return self.tensor.shape
-
-
-class Op:
-    """A call of an operator, or of a module in which no operator was seen."""
-
-    __slots__ = ("name", "function", "arguments", "named", "inputs", "outputs", "module", "order", "has_graph")
-
-    def __init__(self, name: str, function: Optional[Callable], arguments: Any, named: Any,
-                 module: str, order: int):
-        self.name, self.function, self.arguments, self.named = name, function, arguments, named
-        self.inputs: List[Value] = []
-        self.outputs: List[Value] = []
-        self.module = module  # the innermost one that was running
-        self.order = order
-        self.has_graph = torch.is_grad_enabled()  # False in an autograd.Function and under torch.no_grad
-
-    def argument(self, name: str, default: Any = None) -> Any:
-        """By its name in the operator's schema; a tensor as its Value."""
-        if name in self.named:
-            return self.named[name]
-        names = argument_names(self.function) if self.function is not None else ()
-        at = names.index(name) if name in names else len(self.arguments)
-        return self.arguments[at] if at < len(self.arguments) else default
-
-
-@functools.lru_cache(maxsize=None)
-def argument_names(function: Any) -> Tuple[str, ...]:
-    return tuple(a.name for a in function._schema.arguments)
 
 
 @functools.lru_cache(maxsize=None)
@@ -131,23 +57,20 @@ def storage_of(tensor: Tensor) -> int:
 
 
 class Recorder(TorchDispatchMode):
-    """Calls listener(op) for each operator that ran while it is active, once autograd knows its outputs:
-    as soon as the next one begins, or flush() is called."""
+    """Writes each operator that runs while it is active to `graph`."""
 
-    def __init__(self, model: nn.Module, listener: Callable[[Op], None]):
+    def __init__(self, model: nn.Module):
         super().__init__()
-        self.parameters: Dict[str, Tensor] = dict(model.named_parameters())
-        self.leaves: Dict[str, Tensor] = {}  # the tensors at which gradients arrive, where these are others
-        self._names = {id(p): name for name, p in self.parameters.items()}
-        self._listener = listener
-        self.module = ""  # the innermost one that runs
+        self._parameters = dict(model.named_parameters())
+        self.module = ""  # the innermost module that runs
         self._is_paused = False
         self.clear()
 
     def clear(self) -> None:
-        self.count = 0
-        self._last: Optional[Op] = None
-        self._values: Dict[int, Value] = {}  # by id: they hold their tensors, so ids stay theirs
+        self.graph = Graph(dict(self._parameters))
+        self._names = {id(p): name for name, p in self._parameters.items()}
+        self._count = 0
+        self._values: Dict[int, Value] = {}  # by the id of their tensors, which they keep alive
         self._storages: Dict[int, List[Value]] = {}
 
     @contextlib.contextmanager
@@ -159,22 +82,14 @@ class Recorder(TorchDispatchMode):
         finally:
             self._is_paused = before
 
-    def flush(self) -> None:
-        op, self._last = self._last, None
-        if op is not None:
-            self._listener(op)
-
-    def forget(self, order: int) -> None:
-        """What operators before this one made: their tensors need not be kept for it any longer."""
-        kept = [v for v in self._values.values() if v.op is None and v.parameter or v.order >= order]
-        self._values, self._storages = {}, {}
-        for value in kept:
-            self._add(value)
+    def add(self, event: Event) -> None:
+        self.graph.events.append(event)
 
     def _new_op(self, name: str, function: Optional[Callable], arguments: Any, named: Any) -> Op:
-        self.flush()
-        self.count += 1
-        return Op(name, function, arguments, named, self.module, self.count)
+        self._count += 1
+        op = Op(name, function, arguments, named, self.module, self._count)
+        self.add(op)
+        return op
 
     def value(self, tensor: Tensor) -> Value:
         """The tensor as it is now."""
@@ -193,11 +108,11 @@ class Recorder(TorchDispatchMode):
                 continue
             whole = f"{name}.{key}" if name else key
             self._names[id(tensor)] = whole
-            self.leaves[whole] = tensor
-            if not is_sharded(self.parameters.get(whole, tensor)):
-                self.parameters[whole] = tensor
+            self.graph.leaves[whole] = tensor
+            if not is_sharded(self.graph.parameters.get(whole, tensor)):
+                self.graph.parameters[whole] = tensor
             elif tensor.dim() < 2:
-                self.parameters[whole] = tensor.detach().clone()
+                self.graph.parameters[whole] = tensor.detach().clone()
 
     def knows(self, tensor: Tensor) -> bool:
         return id(tensor) in self._values
@@ -210,7 +125,6 @@ class Recorder(TorchDispatchMode):
         op = self._new_op("module", None, [], {})
         op.inputs = [self.value(t) for t in (*tensors_in(arguments), *module.parameters())]
         op.outputs = [self._add(Value(t, op)) for t in new]
-        self._last = op
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -230,7 +144,6 @@ class Recorder(TorchDispatchMode):
         for tensor in tensors_in(result):
             if not any(tensor is value.tensor for value in written):
                 self._add(self._result(tensor, op))
-        self._last = op
         return result
 
     def _result(self, tensor: Tensor, op: Op) -> Value:
@@ -260,8 +173,7 @@ class Recorder(TorchDispatchMode):
 
     def _keep_numbers(self, written: Value) -> None:
         for value in self._sharing(written):
-            if value.tensor.is_floating_point() and value.tensor.dim() > 1:
-                value.kept = value.tensor.detach().clone()
+            value.keep()
 
     def _replace(self, written: Value, op: Op) -> None:
         """All views of what was written have new numbers."""

@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from .fit.batch import Numbers
+from ..fit.batch import Numbers
 
 
 class Site(NamedTuple):

@@ -7,10 +7,10 @@ from typing import Callable, Dict, Iterator, NamedTuple, Optional
 
 from torch import Tensor
 
-from .flow import Sum
-from .lanes import share
-from .fit.values import wide
-from .recorder import Value
+from ..find.lanes import share
+from ..find.parts import Sum
+from ..fit.values import wide
+from ..record.graph import Value
 
 DIVIDES = ("div", "exp", "_softmax", "_safe_softmax", "_log_softmax")
 PARTS = ("slice", "split", "split_with_sizes", "select", "narrow", "chunk")

@@ -2,35 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from .recorder import Op, Value
-
-if TYPE_CHECKING:
-    from .flow import Flow
-
-LENGTHS = frozenset(["norm", "linalg_vector_norm"])
-REDUCTION = frozenset("mean sum var std var_mean std_mean norm linalg_vector_norm amax amin max min "
-                      "logsumexp median".split())
-SCALING = frozenset("mul div add sub rsub".split())
-POINTWISE = SCALING | frozenset(
-    "pow square abs neg rsqrt sqrt reciprocal clamp clamp_min hypot addcmul addcdiv".split())
-CASTS = frozenset("_to_copy to clone contiguous detach alias lift_fresh".split())
-NORMS = frozenset("native_layer_norm layer_norm rms_norm _fused_rms_norm addnorm::norm".split())
-
-
-@dataclass
-class Norm:
-    """What divides a row by its size."""
-    read: Value
-    gave: Value
-    order: int
-    module: str  # in which it runs
-    layer: Optional[int]
-    gamma: Optional[str] = None
-    beta: Optional[str] = None
-    is_unit: bool = False  # y = x/‖x‖, as torch.linalg.vector_norm gives it
+from ..record.graph import Leave, Op, Value
+from .operators import CASTS, LENGTHS, NORMS, POINTWISE, REDUCTION, SCALING
+from .parts import Norm
+from .values import StreamValues
 
 
 class Base(NamedTuple):
@@ -60,23 +37,16 @@ def before_casts(value: Value) -> Value:
 
 
 class NormFinder:
-    """Of the values of a flow."""
+    """Finds the norms of one stream and of its branches, operator by operator."""
 
-    def __init__(self, flow: Flow):
-        self._flow = flow
+    def __init__(self, values: StreamValues):
+        self._values = values
         self.found: List[Norm] = []
         self._norm_of: Dict[Value, Norm] = {}
         # Values computed point by point of one value of the stream's shape, and of its statistics (and
         # whether these are lengths).
         self._pointwise: Dict[Value, Base] = {}
         self._statistics: Dict[Value, Tuple[Value, bool]] = {}
-
-    def forget(self, order: int) -> None:
-        """What operators before this one made."""
-        for values in (self._norm_of, self._pointwise, self._statistics):
-            for value in [v for v in values if v.order < order and v is not self._flow.x.root]:
-                del values[value]
-        self.found = [norm for norm in self.found if norm.order >= order]
 
     def at(self, value: Value) -> Optional[Norm]:
         """The norm whose output it is."""
@@ -97,7 +67,7 @@ class NormFinder:
     def _base(self, value: Value) -> Optional[Base]:
         """The value of the stream's shape of which this is computed."""
         found = None if self.at(value) else self._pointwise.get(value.root)
-        if found is None and self._flow.has_stream_shape(value):
+        if found is None and self._values.has_stream_shape(value):
             return Base(before_casts(value))
         return found
 
@@ -113,9 +83,9 @@ class NormFinder:
         for source, _ in statistics:
             bases = [b and b.since(source) for b in bases]
         base = bases[0]
-        is_sum = op.name in ("add", "sub") and sum(map(self._flow.has_stream_shape, op.inputs)) > 1
+        is_sum = op.name in ("add", "sub") and sum(map(self._values.has_stream_shape, op.inputs)) > 1
         is_rowwise = op.name in POINTWISE and not is_sum and base is not None \
-            and self._flow.has_stream_shape(output) \
+            and self._values.has_stream_shape(output) \
             and all(b is not None and b.value.root is base.value.root for b in bases) \
             and all(b.root is base.value.root for b, _ in statistics)
         if not is_rowwise:
@@ -124,26 +94,26 @@ class NormFinder:
         if norm is not None and not statistics and self._extend(norm, op, output):
             return
         vector = self._vector(op) if op.name in ("mul", "div") else None
-        if vector is None and any(v.tensor.numel() > 1 for v in op.inputs if self._flow.branches_of(v) is None):
+        if vector is None and any(v.tensor.numel() > 1 for v in op.inputs if self._values.branches_of(v) is None):
             return  # a mask, a bias: no part of a norm
         known = max(bases, key=lambda b: len(b.products))
         if op.name in ("mul", "div") and len(others) == 1 and not statistics:
             known = known._replace(products=(*known.products, (output, vector)))
         self._pointwise[output] = known
         if statistics and op.name in ("mul", "div"):
-            norm = Norm(base.value, output, op.order, op.module, self._flow.layer, gamma=known.gamma,
+            norm = Norm(base.value, output, op.order, op.module, self._values.place.layer, gamma=known.gamma,
                         is_unit=statistics[0][1])
             self._keep_norm(norm)
 
     def _vector(self, op: Op) -> Optional[str]:
         """A parameter of one number for each feature that it takes."""
-        d = self._flow.x.tensor.shape[-1]
+        d = self._values.x.tensor.shape[-1]
         return next((v.parameter for v in op.inputs if v.parameter and v.tensor.numel() == d), None)
 
     def _take_norm(self, op: Op, read: Value, gave: Value) -> None:
-        if not self._flow.has_stream_shape(read) or read.shape[-1] != self._flow.x.shape[-1]:
+        if not self._values.has_stream_shape(read) or read.shape[-1] != self._values.x.shape[-1]:
             return
-        norm = Norm(read, gave, op.order, op.module, self._flow.layer)
+        norm = Norm(read, gave, op.order, op.module, self._values.place.layer)
         for key, name in ("gamma", "weight"), ("beta", "bias"):
             value = op.argument(name, op.argument(key))
             if isinstance(value, Value):
@@ -152,12 +122,12 @@ class NormFinder:
 
     def _extend(self, norm: Norm, op: Op, output: Value) -> bool:
         """Whether it is γ or β, or what else its module does."""
-        others = [v for v in op.inputs if self._flow.branches_of(v) is None]
-        d = self._flow.x.tensor.shape[-1]
+        others = [v for v in op.inputs if self._values.branches_of(v) is None]
+        d = self._values.x.tensor.shape[-1]
         vector = self._vector(op)
-        is_its_own = op.module == norm.module and op.module != self._flow.layer_module or vector is not None
+        is_its_own = op.module == norm.module and op.module != self._values.place.module or vector is not None
         fits = op.name in SCALING and all(v.tensor.numel() in (1, d) for v in others)
-        if not fits or not is_its_own or len(self._flow.readers.get(norm.gave.root, [])) > 1:
+        if not fits or not is_its_own or len(self._values.readers.get(norm.gave.root, [])) > 1:
             return False
         if vector is not None:
             key = "beta" if op.name in ("add", "sub") else "gamma"
@@ -167,13 +137,16 @@ class NormFinder:
         self._norm_of[output] = norm
         return True
 
-    def add_call(self, read: Value, gave: Value, module: str, gamma: Optional[str],
-                 beta: Optional[str]) -> None:
-        """What a module did that is called a norm, unless its operators were seen to make one."""
-        if any(norm.module == module and norm.order > read.order for norm in self.found):
+    def add_call(self, call: Leave) -> None:
+        """Adds a call of a module that is called a norm, unless its operators were seen to make one."""
+        read, gave = call.inputs[0], call.outputs[0]
+        if any(norm.module == call.name and norm.order > read.order for norm in self.found):
             return
-        norm = Norm(read, gave, gave.order, module, self._flow.layer, gamma, beta)
-        if self._flow.has_stream_shape(read) and self._flow.has_stream_shape(gave):
+        names = {p: f"{call.name}.{p}" if call.name else p for p, _ in call.module.named_parameters(recurse=False)}
+        gamma = next((names[p] for p in ("weight", "gamma", "scale", "g") if p in names), None)
+        beta = next((names[p] for p in ("bias", "beta", "b") if p in names), None)
+        norm = Norm(read, gave, gave.order, call.name, self._values.place.layer, gamma, beta)
+        if self._values.has_stream_shape(read) and self._values.has_stream_shape(gave):
             self._keep_norm(norm)
         elif read.shape == gave.shape:
             self._keep_in_branch(norm)
@@ -184,6 +157,6 @@ class NormFinder:
         self._keep_in_branch(norm)
 
     def _keep_in_branch(self, norm: Norm) -> None:
-        branches = self._flow.list_branches(norm.read)
+        branches = self._values.list_branches(norm.read)
         if len(branches) == 1:
             branches[0].norms.append(norm)

@@ -1,13 +1,15 @@
-"""Follows a stream of several lanes: its sums are states of n rows for each token, and what a sublayer reads
-is one row. Small linear maps of the stream give coefficients, and are no branches."""
+"""Follows a stream of several lanes: its sums are states of n rows for each token, and a sublayer reads one row. Small
+linear maps of the stream give coefficients, and are no branches."""
 
 from __future__ import annotations
 
-from typing import Callable, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple
 
-from .flow import STREAM, Branches, Flow, Linear, Sum
-from .lanes import MOST, Fit, LaneSite, bottlenecks, count_lanes, fit_sum, has_axis_beside, lanes_of, uprights
-from .recorder import Op, Value
+from ..record.graph import Op, Value
+from .flow import Flow
+from .lanes import MOST, Fit, LaneSite, count_lanes, fit_sum, has_axis_beside, lanes_of, uprights
+from .parts import Linear, Sum
+from .values import STREAM, Branches, StreamValues
 
 EXPLAINED = 0.03  # what may be left of a sum: 16 bits leave some percent where lanes are nearly alike
 CARRIED = 0.02  # of the largest lane: less is no carry
@@ -54,7 +56,7 @@ def _read_lanes(linear: Linear, flow: Flow) -> Optional[Tuple[Value, Value]]:
     read, state = linear.read, None
     if read.tensor.dim() < 2:
         return None
-    for value in bottlenecks(linear.read, flow):
+    for value in bottlenecks(linear.read, flow.values):
         lanes, row = lanes_of(value, linear.read), as_row(value, linear.read)
         if lanes is not None:
             state = lanes
@@ -98,20 +100,31 @@ def _reads_all(linear: Linear, first: Linear, flow: Flow) -> bool:
         return False
     made_by = {other.gave.root for other in flow.linears}
     return not any(value.root in made_by or as_row(value, first.read) is not None
-                   for value in bottlenecks(linear.read, flow))
+                   for value in bottlenecks(linear.read, flow.values))
+
+
+def bottlenecks(value: Value, values: StreamValues, branches: bool = False) -> Iterator[Value]:
+    """Yields the values through which the whole way from the stream (or, if asked for, from its branches) to this value
+    leads, as they were used, the latest first."""
+    opened: Dict[Value, Value] = {value.root: value}
+    while opened:
+        latest = max(opened, key=lambda root: root.order)
+        if len(opened) == 1:
+            yield opened[latest]
+        del opened[latest]
+        for v in [] if latest.op is None else latest.op.inputs:
+            state = values.branches_of(v)
+            if state or state is not None and not branches:
+                opened.setdefault(v.root, v)
 
 
 class LaneFlow(Flow):
-    """Of rows, as begin() gives the first: its x is what a sublayer reads."""
+    """A flow of rows: its x is the first row that a sublayer reads."""
 
-    def __init__(self, on_sum: Callable[[Sum], None]):
-        super().__init__(on_sum)
-        self.lost: List[str] = []
-
-    def begin(self, state: Value, read: Value) -> None:
-        self.start(read)
+    def __init__(self, state: Value, read: Value) -> None:
+        super().__init__(read)
         self.lanes = count_lanes(state, read)
-        self._of[state.root] = STREAM
+        self.values.set(state, STREAM)
         self.state = state  # the lanes as the last site left them
         self._read = read
         self._is_folded = False
@@ -128,35 +141,34 @@ class LaneFlow(Flow):
 
     def carries_stream(self, value: Value) -> bool:
         self._settle_written(value)
-        return super().carries_stream(value) or self.branches_of(value) is not None and self.is_state(value)
+        return super().carries_stream(value) or self.values.branches_of(value) is not None and self.is_state(value)
 
     def is_end(self, value: Value, leaves: Value) -> bool:
-        return self.is_stream(value) and value.root.order > leaves.root.order
+        return self.values.is_stream(value) and value.root.order > leaves.root.order
 
     # -- One operator --
 
-    def take(self, op: Op) -> None:
+    def _take_op(self, op: Op) -> None:
         for value in op.inputs:
             self._settle_written(value)
-        super().take(op)
+        super()._take_op(op)
 
     def _settle_written(self, value: Value) -> None:
         """A state in whose lanes something was written, one by one."""
         root = value.root
-        if root in self._of or root.op is None or root.op.name != "view":
+        if root.op is None or root.op.name != "view" or self.values.branches_of(root) is not None:
             return
-        states = [state for state in map(self.branches_of, root.op.inputs) if state is not None]
-        if states:
-            self._of[root] = frozenset().union(*states)
+        if any(self.values.branches_of(v) is not None for v in root.op.inputs):
+            self.values.set(root, self.values.union_of(root.op.inputs))
             self._end_in_lanes(value)
 
     def _linear(self, op: Op, inputs: List[Value]) -> Optional[Linear]:
         linear = super()._linear(op, inputs)
         if linear is None or mixes_lanes(linear, self.lanes):
             return None
-        if self.branches_of(linear.read):
+        if self.values.branches_of(linear.read):
             self._settle_unended(linear)
-        if self.branches_of(linear.read):
+        if self.values.branches_of(linear.read):
             return linear
         if is_small(linear) or self._reads_lanes(linear.read):
             return None
@@ -168,7 +180,7 @@ class LaneFlow(Flow):
         """Whether a linear map reads all lanes, for coefficients, and no row that goes to several experts."""
         if not self.is_state(read):
             return False
-        for value in bottlenecks(read, self):
+        for value in bottlenecks(read, self.values):
             if value.root is self.state.root or as_row(value, self.x) is not None:
                 return value.root is self.state.root
         return True
@@ -182,14 +194,14 @@ class LaneFlow(Flow):
         self._seen = [self.state]
         made: List[Value] = []
         has_row = False
-        for value in bottlenecks(read, self):
+        for value in bottlenecks(read, self.values):
             if value.root is self.state.root:
                 break
             state, row = self.as_state(value), as_row(value, self.x)
             if state is not None and has_row:  # before, it is of a row that goes to several experts
                 made.append(state)
             elif row is not None and made:  # one row between two states
-                self.state, self._is_folded, self._seen = made[-1], self._last is not None, []
+                self.state, self._is_folded, self._seen = made[-1], self.sums.last is not None, []
                 break
             elif row is not None:
                 self._read, has_row = row, True
@@ -198,9 +210,9 @@ class LaneFlow(Flow):
     # -- Sums --
 
     def _add(self, op: Op, inputs: List[Value], total: Value) -> bool:
-        if not any(self.branches_of(v) for v in inputs) or not self.is_state(total):
+        if not any(self.values.branches_of(v) for v in inputs) or not self.is_state(total):
             return False
-        self._of[total.root] = frozenset().union(*(self.branches_of(v) or STREAM for v in inputs))
+        self.values.set(total, self.values.union_of(inputs))
         return self._end_in_lanes(total)
 
     def _end_in_lanes(self, value: Value) -> bool:
@@ -209,9 +221,9 @@ class LaneFlow(Flow):
         branch = None if total is None else self._branch_in(total)
         if branch is None:
             return False
-        last = self._last
+        last = self.sums.last
         is_again = not self._is_open and last is not None and \
-            self.branches_of(last.branch) == self.branches_of(branch)
+            self.values.branches_of(last.branch) == self.values.branches_of(branch)
         before, fit = self._fit(total, [last.lanes.before] if is_again else self._seen, branch)
         if fit is None or fit.unexplained > EXPLAINED:
             return False
@@ -238,18 +250,18 @@ class LaneFlow(Flow):
 
     def _write_again(self, last: Sum, total: Value, branch: Value, fit: Fit) -> None:
         """A branch is written lane by lane, times another number into each."""
-        rows = [{v.root: row for v in bottlenecks(value, self, branches=True)
+        rows = [{v.root: row for v in bottlenecks(value, self.values, branches=True)
                  for row in [as_row(v, self.x)] if row is not None} for value in (last.branch, branch)]
         last.branch = next(row for root, row in rows[0].items() if root in rows[1])
         last.total = self.state = total
         self._seen = [total]
         last.lanes.layout, last.lanes.behind = fit.before, fit.behind
-        self._of[total.root] = STREAM
+        self.values.set(total, STREAM)
 
     def _branch_in(self, total: Value) -> Optional[Value]:
         """The last row through which all goes that a branch gives to it."""
         made_by = {linear.gave.root for linear in self.linears}
-        for value in bottlenecks(total, self, branches=True):
+        for value in bottlenecks(total, self.values, branches=True):
             row = as_row(value, self.x)
             if row is not None and not self._is_sum_of_rows(row):
                 return row
@@ -261,42 +273,36 @@ class LaneFlow(Flow):
         """Whether a row of the stream is in it: then it is a lane, and not the branch."""
         op = value.root.op
         return op is not None and op.name in ("add", "sub", "addcmul", "lerp") and any(
-            self.is_stream(v) and as_row(v, self.x) is not None for v in op.inputs)
+            self.values.is_stream(v) and as_row(v, self.x) is not None for v in op.inputs)
 
     def _end_site(self, total: Value, branch: Value, fit: Fit) -> None:
         site = LaneSite(self.state, fit.before, fit.behind, self._is_folded)
-        ended = Sum(total, self._read, branch, self._list(self.branches_of(branch) or STREAM), site)
+        ended = Sum(total, self._read, branch, self.values.list_branches(branch), site)
         self.state, self._seen, self._is_open, self._pending = total, [total], False, []
-        self._end(ended)
+        self.sums.end(ended)
 
     def _settle_unended(self, linear: Linear) -> None:
         """A linear map reads what branches give: these may have ended in lanes that hold nothing else, or in
         what was not understood."""
-        values = list(bottlenecks(linear.read, self, branches=True))
+        values = list(bottlenecks(linear.read, self.values, branches=True))
         total = self._end_pending(values)
         if total is not None:
             return
-        ended = self.branches_of(linear.read) or STREAM
+        ended = self.values.branches_of(linear.read) or STREAM
         if super()._has_ended(ended, linear):
             state = next(filter(None, map(self.as_state, values)), None)
-            self.lost.append(self.layer_module)
+            self.lost.append(self.values.place.module)
             self._is_open = False
             if state is not None:
                 self.state = state
-            self._forget_branches(ended, linear.read.order if state is None else state.root.order)
-
-    def _forget_branches(self, ended: Branches, order: int) -> None:
-        """What was made of them since then is the stream's."""
-        for root, state in self._of.items():
-            if root.order >= order and state and frozenset(map(self._find, state)) <= ended:
-                self._of[root] = STREAM
+            self.values.settle_made_of(ended, linear.read.order if state is None else state.root.order)
 
     def _has_ended(self, state: Branches, linear: Linear) -> bool:
         return False  # _settle_unended has asked
 
     def end(self, output: Value) -> None:
-        if self._pending and self.branches_of(output):
-            self._end_pending(list(bottlenecks(output, self, branches=True)))
+        if self._pending and self.values.branches_of(output):
+            self._end_pending(list(bottlenecks(output, self.values, branches=True)))
 
     def _end_pending(self, values: List[Value]) -> Optional[Value]:
         """The first of them through which all of these goes is a state, if nothing joins the last."""
@@ -305,9 +311,9 @@ class LaneFlow(Flow):
         if not passed or self._is_joined(values[0], passed[-1][0]):
             return None
         total, branch, fit = passed[0]
-        ended = self.branches_of(branch) or STREAM
+        ended = self.values.branches_of(branch) or STREAM
         self._end_site(total, branch, fit)
-        self._forget_branches(ended, total.root.order)
+        self.values.settle_made_of(ended, total.root.order)
         return total
 
     def _is_joined(self, value: Value, total: Value) -> bool:
@@ -319,7 +325,7 @@ class LaneFlow(Flow):
                 continue
             seen.add(root)
             for v in root.op.inputs:
-                if self.branches_of(v):
+                if self.values.branches_of(v):
                     opened.append(v.root)
                 elif not v.parameter and (self.is_state(v) or as_row(v, self.x) is not None):
                     return True

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
 
-from .._structure import tensors_in
-from .fit.batch import Numbers
-from .fit.sums import InnerProducts, inner_products
-from .fit.values import size_numbers, wide
-from .flow import Flow, is_channels_first
-from .lanes import Layout, spread
-from .names import is_norm, is_projection
-from .norm_finder import NORMS
+from ..._sharded import local_part
+from ..._structure import tensors_in
+from ..find.flow import Flow
+from ..find.lanes import Layout, spread
+from ..find.names import is_norm, is_projection
+from ..find.operators import NORMS
+from ..find.sublayers import Sublayer
+from ..find.values import is_channels_first
+from ..fit.batch import Numbers
+from ..fit.sums import InnerProducts, inner_products
+from ..fit.values import size_numbers, wide
+from ..record.graph import Op, Value
+from .measured import Measured
 from .profile import Site
-from .recorder import Op, Value
 from .rows import Rows
-from .._sharded import local_part
-from .sublayers import Sublayer
-
-if TYPE_CHECKING:
-    from .model_probe import Probe
 
 ENOUGH = 2**24  # values of gradients that are fitted together
 
@@ -39,38 +38,36 @@ class Gradient:
 class Gradients:
     """The gradients of one stream."""
 
-    def __init__(self, probe: Probe, flow: Flow, rows: Rows, modules: Dict[str, nn.Module]) -> None:
-        self._probe, self._flow, self._rows, self._modules, self._fit = probe, flow, rows, modules, probe.fit
+    def __init__(self, measured: Measured, flow: Flow, rows: Rows, modules: Dict[str, nn.Module]) -> None:
+        self._measured, self._flow, self._rows, self._modules = measured, flow, rows, modules
+        self._fit = measured.fit
         self._gradients: Dict[Value, Gradient] = {}
 
     def watch(self, value: Value) -> Optional[Gradient]:
-        """Listens to the gradient of a value. This must begin before something is written over its tensor."""
-        known = self._gradients.get(value)
-        if known is not None or not value.is_current or not value.tensor.requires_grad:
-            return known
-        gradient = self._gradients[value] = Gradient()
+        """Listens to the gradient of a value. Returns None if none can arrive."""
+        if value in self._gradients:
+            return self._gradients[value]
+        gradient = Gradient()
 
         def arrived(values: Tensor) -> None:
             for listener in gradient.listeners:
                 listener(values)
 
-        self._hook(value.tensor, arrived)
+        if value.has_lost_edge:
+            return None
+        if value.edge is not None:
+            self._measured.hook_edge(value.edge, arrived)
+        elif value.is_current and value.tensor.requires_grad:
+            self._measured.hook_gradient(value.tensor, arrived)
+        else:
+            return None
+        self._gradients[value] = gradient
         return gradient
-
-    def _hook(self, tensor: Tensor, function: Callable[[Tensor], None]) -> None:
-        def guarded(values: Tensor) -> None:
-            try:
-                function(values)
-            except Exception as error:  # a backward must not fail by being watched
-                self._probe.left_out.append({"where": "gradients", "why": f"{type(error).__name__}: {error}"})
-
-        # The graph keeps the hook, and the hook the graph: Python's collector does not see that.
-        self._probe.hook_gradient(tensor, guarded)
 
     def grade(self, site: Site, value: Value) -> None:
         gradient = self.watch(value)
         if gradient is not None and self._is_new(site):
-            gradient.listeners.append(self._keeper(self._probe.entries[site]))
+            gradient.listeners.append(self._keeper(self._measured.entries[site]))
 
     def grade_lanes(self, site: Site, value: Value, layout: Layout) -> None:
         """Measures the gradient of each lane of a state."""
@@ -80,14 +77,14 @@ class Gradients:
 
     def _is_new(self, site: Site) -> bool:
         """Whether nothing listens to the gradient of a site yet; from now on something does."""
-        is_new = site not in self._probe.graded
-        self._probe.graded.add(site)
+        is_new = site not in self._measured.graded
+        self._measured.graded.add(site)
         return is_new
 
     def grade_parameter(self, site: Site, leaf: Tensor, part: Callable[[Tensor], Tensor]) -> None:
         """leaf: the tensor at which the gradient of the parameter arrives."""
         if leaf.requires_grad and self._is_new(site):
-            self._hook(leaf, self._keeper(self._probe.entries[site], part))
+            self._measured.hook_gradient(leaf, self._keeper(self._measured.entries[site], part))
 
     def _keeper(self, entry: Numbers, part: Callable[[Tensor], Tensor] = lambda g: g) -> Callable[[Tensor], None]:
         """Measures the first gradient that comes."""
@@ -104,15 +101,15 @@ class Gradients:
         """Fits how much of a sum's gradient arrives at its branch, and at the stream, where the rest is what comes
         back through the modules that read it. A sum without a graph is not measured."""
         if not sub.total.root.op.has_graph:
-            self._probe.note_without_graph(sub.branch.layer_module)
+            self._measured.miss_graph(sub.module)
             return
         is_branch_within = sub.joined.is_within_function and sub.sum.branch.tensor.requires_grad
         if is_branch_within:
-            self._probe.note_without_graph(sub.branch.layer_module)
-        entry = self._probe.entries[site]
+            self._measured.miss_graph(sub.module)
+        entry = self._measured.entries[site]
         total, x = self.watch(sub.total), self.watch(self._whole(sub.x))
         joined = self.watch(sub.joined)
-        is_told = sub.joined.is_current and not is_branch_within
+        is_told = not is_branch_within and not sub.joined.has_lost_edge
         came: Dict[Any, Tensor] = {}
         readers = self._readers(sub)
 
@@ -142,7 +139,7 @@ class Gradients:
                     entry[f"grad_to_{name}"] = made_of["from_sum"]
 
             self._fit(inner_products, [total, *parts.values()], read)
-            self._probe.run_fits(ENOUGH)
+            self._measured.run_fits(ENOUGH)
 
         def listen(key: Any, gradient: Optional[Gradient]) -> None:
             if gradient is not None:
@@ -163,14 +160,14 @@ class Gradients:
         """Returns what reads the stream beside its sum: outputs, and how their gradients come back from there.
         None if something reads it whose gradient cannot be computed here."""
         found: Dict[str, Tuple[Value, Callable]] = {}
-        for op in self._flow.readers.get(sub.x.root, []):
+        for op in self._flow.values.readers.get(sub.x.root, []):
             output = op.outputs[0]
             if op is sub.sum.total.root.op or self._leads_to_sum(op, sub):
                 continue
             if output.is_within_function and sub.sum.branch.tensor.requires_grad:
-                self._probe.note_without_graph(sub.branch.layer_module)
+                self._measured.miss_graph(sub.module)
                 return None
-            norm = next((n for n in self._flow.norms if n.read.root is sub.x.root
+            norm = next((n for n in self._flow.norms.found if n.read.root is sub.x.root
                          and n.order >= op.order and n.module == op.module), None)
             module = self._modules.get(op.module)
             if norm is not None and module is not None and is_norm(op.module, module):
@@ -190,7 +187,7 @@ class Gradients:
             return True
         if depth == 0 or op.name not in ("mul", "div", "add", "sub", "native_dropout"):
             return False
-        readers = [r for v in op.outputs for r in self._flow.readers.get(v.root, [])]
+        readers = [r for v in op.outputs for r in self._flow.values.readers.get(v.root, [])]
         return bool(readers) and all(self._leads_to_sum(r, sub, depth - 1) for r in readers)
 
     def _through(self, module: nn.Module, x: Value, gradient: Tensor) -> Optional[Tensor]:
@@ -203,17 +200,17 @@ class Gradients:
         return vector_jacobian(lambda rows: next(tensors_in(op.function(rows, *others))), rows, gradient)
 
     def _keep_lanes(self, site: Site, layout: Layout, gradient: Tensor) -> None:
-        entry = self._probe.entries[site]
+        entry = self._measured.entries[site]
         if "grad_spread" not in entry:
             rows = wide(layout.rows(gradient))
             entry["grad_spread"] = spread(rows)
             for i in range(layout.lanes):
-                self._fit_size(self._probe.entries[site._replace(lane=i or None)], rows[:, i])
+                self._fit_size(self._measured.entries[site._replace(lane=i or None)], rows[:, i])
 
     def _fit_size(self, entry: Numbers, gradient: Tensor) -> None:
         root = math.sqrt(max(1, gradient.numel()))
         self._fit(size_numbers, [gradient], lambda numbers: entry.update(grad_rms=numbers["length"] / root))
-        self._probe.run_fits(ENOUGH)
+        self._measured.run_fits(ENOUGH)
 
 
 def vector_jacobian(function: Callable[[Tensor], Tensor], rows: Tensor,

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Optional, Tuple
+from typing import Optional, Tuple
 
 from torch import Tensor, nn
 
-from .fit.batch import Numbers
-from .fit.norms import Declared, is_unit_length, norm_numbers, read_norm, unit_length_numbers
-from .fit.statistics import by_head, is_explained, is_one_scale, read_statistics, scale_numbers, statistics_numbers
-from .names import is_of_other_axes, squashing
-from .norm_finder import Norm
+from ..find.names import is_of_other_axes, squashing
+from ..find.parts import Norm
+from ..fit.batch import Numbers
+from ..fit.norms import KnownNorm, is_unit_length, norm_numbers, read_norm, unit_length_numbers
+from ..fit.statistics import by_head, is_explained, is_one_scale, read_statistics, scale_numbers, statistics_numbers
+from ..record.graph import Value
+from .declared import Declared
+from .measured import Measured
 from .profile import Site
-from .recorder import Value
 from .rows import RowsOf
-
-if TYPE_CHECKING:
-    from .model_probe import Probe
 
 
 MOST_KEPT = 2**21  # values of a norm's input and output that are kept until the end of the step
@@ -34,11 +33,11 @@ class NormMeasurement:
     heads: of queries or keys; a norm that heads share is not judged, and its entry is taken back.
     """
 
-    def __init__(self, probe: Probe, site: Site, module: Optional[nn.Module]) -> None:
-        self._probe, self._site, self._fit = probe, site, probe.fit
+    def __init__(self, measured: Measured, declared: Declared, site: Site, module: Optional[nn.Module]) -> None:
+        self._measured, self._site, self._fit = measured, site, measured.fit
         self._is_other = is_of_other_axes(module) or module is not None and squashing(module) is not None
-        form = probe.declared.gamma_form()
-        self._known = Declared(probe.declared.norm_kind(module) == "rms", None if form is None else form == "one_plus")
+        form = declared.gamma_form()
+        self._known = KnownNorm(declared.norm_kind(module) == "rms", None if form is None else form == "one_plus")
         self._numbers: Numbers = {}
         self._together: Numbers = {}
         self._apart: Numbers = {}
@@ -60,11 +59,11 @@ class NormMeasurement:
         if groups is not None:
             self._fit(scale_numbers, groups, self._together.update)
             self._fit(scale_numbers, whole, self._apart.update)
-        self._probe.finally_do(self._read)
+        self._measured.finally_do(self._read)
 
     def _read(self) -> None:
         if self._together and is_one_scale(self._together) and not is_one_scale(self._apart):
-            self._probe.entries.pop(self._site, None)  # the heads of a token share a mean and a divisor
+            self._measured.entries.pop(self._site, None)  # the heads of a token share a mean and a divisor
             return
         is_unit = "from_one" in self._numbers and is_unit_length(self._numbers)
         is_known = not is_unit and not self._is_other and "length" in self._numbers
@@ -79,5 +78,5 @@ class NormMeasurement:
         if self._is_unit and abs(fit.get("eps_in_deviation", 1)) < 1e-6 * fit.get("divisor", 0):
             told = {"unexplained", "scale", "gamma_offset"}  # of x/‖x‖, where ε is a least length
             fit = {key: value for key, value in fit.items() if key in told}
-        self._probe.entries[self._site].update(fit)
-        self._probe.count("norms", bool(fit) or is_unit or self._is_other)
+        self._measured.entries[self._site].update(fit)
+        self._measured.count("norms", bool(fit) or is_unit or self._is_other)

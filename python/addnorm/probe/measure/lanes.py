@@ -7,11 +7,11 @@ from typing import Callable, List, Optional, Tuple
 import torch
 from torch import Tensor
 
-from .flow import Sum
+from ..find.lanes import Layout, Solution, precision_of, share, solve
+from ..find.parts import Sum
+from ..fit.batch import Numbers, fit_now
+from ..fit.values import activation_numbers, read_activation, wide
 from .lane_coefficients import Measured, SeenCarry, find_carry, find_gate
-from .lanes import Layout, Solution, precision_of, share, solve
-from .fit.batch import Numbers, fit_now
-from .fit.values import activation_numbers, read_activation, wide
 
 IDLE = 1e-6  # of the state: so small a branch tells nothing of what it is multiplied with
 

@@ -3,63 +3,64 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Callable, List, Optional
+from typing import Any, Callable, List, Optional
 
+import torch
 from torch import Tensor, nn
 
-from .fit.attention import fused_scores, read_scores, score_numbers, some_queries
-from .fit.batch import Numbers
-from .fit.sums import InnerProducts, inner_products
-from .fit.values import activation_numbers, cosine_numbers, moment_numbers, read_activation, read_moments, without_min
-from .flow import Flow, Linear, Norm, fused_options, scores_of
+from ..._sharded import is_sharded, local_part
+from ..find.attention import fused_options, scores_of
+from ..find.names import first_tensor, is_norm, norm_of_attention, stem_of, weight_named
+from ..find.parts import Linear, Norm
+from ..find.streams import Stream
+from ..find.sublayers import Sublayer, is_made_of
+from ..fit.attention import fused_scores, read_scores, score_numbers, some_queries
+from ..fit.batch import Numbers
+from ..fit.sums import InnerProducts, inner_products
+from ..fit.values import activation_numbers, cosine_numbers, moment_numbers, read_activation, read_moments, without_min
+from ..record.graph import Graph, Value
+from .declared import Declared
 from .gradients import Gradients
-from .lane_measurement import LaneMeasurement
-from .names import first_tensor, is_norm, norm_of_attention, stem_of, weight_named
+from .lanes import LaneMeasurement
+from .measured import Measured
 from .norms import NormMeasurement
 from .profile import Site
-from .recorder import Recorder, Value
 from .rows import Rows, RowsOf
-from .._sharded import is_sharded, local_part
-from .sublayers import Sublayer, is_made_of
-
-if TYPE_CHECKING:
-    from .model_probe import Probe
 
 
 MOST_UNEXPLAINED = 0.02  # of what is read: more comes from elsewhere
 
 
 class Measurement:
-    """The measurement of one stream. The first one of a model begins with its embedding."""
+    """The measurement of one stream."""
 
-    def __init__(self, probe: Probe, flow: Flow, recorder: Recorder, is_first: bool):
-        self._probe, self._flow = probe, flow
-        self._parameters, self._leaves = recorder.parameters, recorder.leaves
-        self._modules = dict(probe.model.named_modules())
-        self._fit = probe.fit
+    def __init__(self, measured: Measured, declared: Declared, stream: Stream, graph: Graph,
+                 rows_of: Callable[[torch.Size], Rows]) -> None:
+        """rows_of: gives the measured tokens of a stream of a shape."""
+        flow = stream.flow
+        self._measured, self._declared, self._flow, self._values = measured, declared, flow, flow.values
+        self._parameters, self._leaves = graph.parameters, graph.leaves
+        self._modules = declared.modules
+        self._fit = measured.fit
         shape = flow.x.tensor.shape
-        self._rows = Rows(shape, probe.batch_first, probe.tokens)
-        self._gradients = Gradients(probe, flow, self._rows, self._modules)
-        self.watch = self._gradients.watch
+        self._rows = rows_of(shape)
+        self._gradients = Gradients(measured, flow, self._rows, self._modules)
         self._earlier: Optional[Value] = None  # the stream that the sublayer before read
         self._previous: Optional[Sublayer] = None
-        if is_first:
-            site = self._site(None, "embedding", "output")
-            self._probe.entries.pop(site, None)  # of what was held for the stream
-            self._probe.graded.discard(site)
-            self._record(site, flow.x)
-        if is_first or flow.lanes:
-            self._probe.width, self._probe.lanes = shape[-1], flow.lanes
-        self.watch(flow.x)
-        self._probe.run_fits()
+        if stream.embedding is not None:
+            self._record(self._site(None, "embedding", "output"), stream.embedding,
+                         rows_of=rows_of(stream.embedding.shape).of)
+        if stream.embedding is not None or flow.lanes:
+            self._measured.width, self._measured.lanes = shape[-1], flow.lanes
+        self._measured.run_fits()
 
     def _site(self, layer: Optional[int], sublayer: str, point: str, **more: Any) -> Site:
-        return Site(self._probe.step, layer, sublayer, point, **more)
+        return Site(self._measured.step, layer, sublayer, point, **more)
 
     def _record(self, site: Site, value: Value, more: Optional[Numbers] = None,
                 rows_of: Optional[RowsOf] = None, then: Callable[[Numbers], None] = lambda entry: None) -> None:
-        if site not in self._probe.entries:
-            entry = self._probe.entries[site] = dict(more or {})
+        if site not in self._measured.entries:
+            entry = self._measured.entries[site] = dict(more or {})
             rows, stride = (rows_of or self._rows.of)(value.numbers)
             shape = rows.shape
 
@@ -70,19 +71,18 @@ class Measurement:
             self._fit(activation_numbers, [rows], read, stride is not None)
         self._gradients.grade(site, value)
 
-    def sublayer(self, sub: Sublayer, layer: int, is_last: bool, first: Sublayer) -> None:
+    def sublayer(self, sub: Sublayer, is_last: bool, first: Sublayer) -> None:
+        """is_last, first: of those in its layer's module."""
         def at(point: str) -> Site:
-            return self._site(layer, sub.kind, point)
+            return self._site(sub.layer, sub.kind, point)
 
-        self._probe.layer_names.setdefault(layer, sub.branch.layer_module)
-        self._probe.measures(sub.branch.layer_module)
         consumed = None if sub.before is None else self._consumed(sub)
         self._record(at("x"), sub.x)
-        self._fit_passage(self._probe.entries[at("x")], sub)
+        self._fit_passage(self._measured.entries[at("x")], sub)
         if consumed is not None:
             self._record_norm(at("before"), "before", sub.before, consumed, self._past_norm(sub))
         self._record(at("branch"), sub.output, then=functools.partial(
-            self._note_gain_at_zero, layer_module=sub.branch.layer_module))
+            self._note_gain_at_zero, layer_module=sub.module))
         if sub.inside is not None:
             self._record_norm(at("inside"), "inside", sub.inside, sub.inside.gave)
         if sub.sum.lanes is not None:
@@ -92,7 +92,7 @@ class Measurement:
         if sub.after is not None:
             self._record_norm(at("after"), "after", sub.after, sub.after.gave)
         if is_last and sub.sum.lanes is None:
-            entry = self._probe.entries[at("sum" if sub.after is None else "after")]
+            entry = self._measured.entries[at("sum" if sub.after is None else "after")]
             self._fit(cosine_numbers, [self._rows.values(first.x), self._rows.values(sub.leaves)], entry.update)
         if sub.kind == "attention":
             self._record_scores(at("scores"), sub)
@@ -136,23 +136,23 @@ class Measurement:
 
     def _record_lanes(self, site: Site, sub: Sublayer) -> None:
         """A sum for each lane, and the lanes' gradient."""
-        if site not in self._probe.entries:
+        if site not in self._measured.entries:
             lanes = LaneMeasurement(sub.sum, self._rows.shape, self._rows.of)
-            self._probe.count("sums", True)
+            self._measured.count("sums", True)
             if sub.sum.lanes.is_folded:
-                self._probe.entries[site._replace(point="x")]["lanes_folded"] = 1
+                self._measured.entries[site._replace(point="x")]["lanes_folded"] = 1
             for i, numbers in enumerate(lanes.numbers()):
-                self._probe.entries[site._replace(lane=i or None)] = numbers
+                self._measured.entries[site._replace(lane=i or None)] = numbers
         self._gradients.grade_lanes(site, sub.total, sub.sum.lanes.behind)
 
     def _record_sum(self, site: Site, sub: Sublayer, consumed: Optional[Value]) -> None:
         self._record(site, sub.total)
         if sub.sum.is_mixed:
-            self._probe.miss_sum(sub.branch.layer_module,
+            self._measured.miss_sum(sub.module,
                                  "the stream goes through a gate or a projection, or only a part of it is summed: its "
                                  "part in the sum is not one number")
         else:
-            self._fit_sum(self._probe.entries[site], sub, consumed)
+            self._fit_sum(self._measured.entries[site], sub, consumed)
         self._gradients.grade_sum(site, sub)
 
     def _fit_sum(self, entry: Numbers, sub: Sublayer, consumed: Optional[Value]) -> None:
@@ -165,7 +165,7 @@ class Measurement:
         self._earlier = sub.x
         is_stale = earlier is not None and stream is not None and stream.root is earlier.root is not sub.x.root
         is_of_x = sub.before is not None and stream is not None and \
-            is_made_of(stream, sub.x, self._flow) and not is_made_of(stream, sub.before.gave, self._flow)
+            is_made_of(stream, sub.x, self._values) and not is_made_of(stream, sub.before.gave, self._values)
         all_parts = parts if earlier is None else {**parts, "earlier": self._rows.values(earlier)}
 
         # The function is kept until the end of the step, and must not keep tensors.
@@ -178,10 +178,10 @@ class Measurement:
             made_of = {} if fits is None else choose_fit(fits, names, has_earlier, is_stale, is_of_x)
             made_of = {k: v for k, v in made_of.items() if k[5:] not in beside}
             entry.update(made_of)
-            self._probe.count("sums", "unexplained" in made_of)
+            self._measured.count("sums", "unexplained" in made_of)
 
         self._fit(inner_products, [total, *all_parts.values()], numbers.update)
-        self._probe.finally_do(read)
+        self._measured.finally_do(read)
 
     def _past_norm(self, sub: Sublayer) -> Numbers:
         """How many of attention's queries, keys and values read the stream past the norm that others read."""
@@ -201,7 +201,7 @@ class Measurement:
                 return sub.x  # something else becomes of it
             if found is sub.x and learned[0].tensor.numel() > 1:
                 found = value
-            value = next((v for v in op.inputs if self._flow.is_stream(v)), None)
+            value = next((v for v in op.inputs if self._values.is_stream(v)), None)
         return found
 
     def _others(self, sub: Sublayer) -> Dict[str, Tensor]:
@@ -214,23 +214,23 @@ class Measurement:
         value: Optional[Value] = read
         while value is not None and value.root is not gave.root:
             op = value.root.op
-            others = [] if op is None else [v for v in op.inputs if not self._flow.is_stream(v)]
+            others = [] if op is None else [v for v in op.inputs if not self._values.is_stream(v)]
             if op is None or op.name not in ("mul", "div") or any(v.tensor.numel() > 1 for v in others):
                 return gave
-            value = next((v for v in op.inputs if self._flow.is_stream(v)), None)
-        return gave if value is None or read.root is gave.root else self._flow.upright(read)
+            value = next((v for v in op.inputs if self._values.is_stream(v)), None)
+        return gave if value is None or read.root is gave.root else self._values.upright(read)
 
     def _record_scores(self, site: Site, sub: Sublayer) -> None:
-        is_known = site in self._probe.entries
+        is_known = site in self._measured.entries
         if sub.branch.scores and not is_known:
             op = sub.branch.scores[0]
             found = scores_of(op)
             scores = found[0] if len(found) == 1 else fused_scores(*found, *fused_options(op))
             entry: Numbers = {}
-            self._probe.entries[site] = entry
+            self._measured.entries[site] = entry
             self._fit(score_numbers, [some_queries(scores)], lambda numbers: entry.update(read_scores(numbers)))
         if sub.branch.is_attention and not is_known:
-            self._probe.count("attentions", bool(sub.branch.scores))
+            self._measured.count("attentions", bool(sub.branch.scores))
 
     def _record_norms_of_heads(self, site: Site, sub: Sublayer) -> None:
         for norm in sub.branch.norms:
@@ -247,12 +247,12 @@ class Measurement:
                      rows_of: Optional[RowsOf] = None, heads: int = 1) -> None:
         """heads: of a norm of queries or keys, which may share statistics; such a norm is not judged."""
         gamma, beta = (self._parameters.get(name or "") for name in (norm.gamma, norm.beta))
-        is_new = site not in self._probe.entries
-        own = self._probe.declared.own_norm(self._modules.get(norm.module))
+        is_new = site not in self._measured.entries
+        own = self._declared.own_norm(self._modules.get(norm.module))
         own["dtype"] = str(gave.tensor.dtype).replace("torch.", "")
         self._record(site, gave, {**own, **(more or {})}, rows_of)
         if is_new:
-            NormMeasurement(self._probe, site, self._modules.get(norm.module)).measure(
+            NormMeasurement(self._measured, self._declared, site, self._modules.get(norm.module)).measure(
                 norm, gave, (gamma, beta), rows_of or self._rows.of, heads)
         for point, name in ("gamma", norm.gamma), ("beta", norm.beta):
             if name in self._parameters and self._is_first(self._parameters[name], site):
@@ -263,9 +263,9 @@ class Measurement:
         """part: returns the part that is measured of the parameter and of its gradient; None: all of them. Of a
         parameter that is spread over processes, the values of this process are measured, if they are all meant."""
         parameter = self._parameters[name]
-        if site not in self._probe.entries:
+        if site not in self._measured.entries:
             entry: Numbers = {}
-            self._probe.entries[site] = entry
+            self._measured.entries[site] = entry
             values = local_part(parameter) if part is None else None if is_sharded(parameter) else part(parameter)
             if values is not None and values.numel() > 0:
                 self._fit(moment_numbers, [values.flatten()], lambda numbers: entry.update(read(numbers)))
@@ -273,7 +273,7 @@ class Measurement:
 
     def _is_first(self, parameter: Tensor, site: Site) -> bool:
         """Whether no earlier layer has it: a layer that runs again is not one that was read twice."""
-        return self._probe.owners.setdefault((site.step, id(parameter)), site.layer) == site.layer
+        return self._measured.owners.setdefault((site.step, id(parameter)), site.layer) == site.layer
 
     @staticmethod
     def _is_named(linear: Linear, name: str) -> bool:
@@ -302,25 +302,32 @@ class Measurement:
             self._record_parameter(site._replace(weight=name), linear.weight, read_without_min,
                                    part if len(names) > 1 else None)
 
-    def final_norm(self, norm: Norm, layer: Optional[int]) -> None:
-        """The model's, or that behind a layer which another stack follows."""
-        self._record_norm(self._site(layer, "final_norm", "output"), "final", norm, norm.gave)
-        self._probe.run_fits()
+    def end(self, stream: Stream, output: Any) -> None:
+        """Measures what follows the last layer. output: of the model."""
+        for where in self._flow.lost:
+            self._measured.miss_sum(where, "the lanes behind a sublayer were not understood")
+        norm = stream.final_norm
+        if norm is not None:
+            layer = None if stream.is_last else stream.last.layer
+            self._record_norm(self._site(layer, "final_norm", "output"), "final", norm, norm.gave)
+            self._measured.run_fits()
+        if stream.is_last:
+            self._record_head(output, stream.reads_stream)
 
-    def head(self, output: Any, reads_stream: bool) -> None:
-        """Logits among a model's outputs; whether a linear map reads the stream itself on the way."""
-        vocabulary = self._probe.declared.config("vocab_size")
+    def _record_head(self, output: Any, reads_stream: bool) -> None:
+        """Measures the logits among a model's outputs. reads_stream: whether a head reads the stream without a norm."""
+        vocabulary = self._declared.config("vocab_size")
         sizes = {vocabulary} if vocabulary else {
-            m.num_embeddings for m in self._probe.model.modules() if isinstance(m, nn.Embedding)}
+            m.num_embeddings for m in self._modules.values() if isinstance(m, nn.Embedding)}
         values = list(output.values()) if isinstance(output, dict) else \
             output if isinstance(output, (list, tuple)) else [output]
         site = self._site(None, "head", "output")
         for tensor in map(first_tensor, values):
-            if tensor is None or tensor.shape[-1] not in sizes - {self._probe.width}:
+            if tensor is None or tensor.shape[-1] not in sizes - {self._measured.width}:
                 continue
             self._record(site, Value(tensor), {"reads_stream": float(reads_stream)},
                          lambda numbers: self._rows.of(numbers, tensor.shape))
-            self._probe.run_fits()
+            self._measured.run_fits()
             return
 
 

@@ -8,8 +8,8 @@ from typing import Callable, Optional, Tuple
 import torch
 from torch import Tensor
 
-from .flow import is_channels_first
-from .recorder import Value
+from ..find.values import is_channels_first
+from ..record.graph import Value
 
 MOST_VALUES = 2**24  # of one tensor
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
-from .flow import Branch, Flow, Norm, Sum, peel
-from .recorder import Value
+from ..._structure import parent_of
+from ..record.graph import Value
+from .flow import Flow
+from .operators import FITTING
+from .parts import Branch, Norm, Sum
+from .sums import peel
+from .values import StreamValues
 
 MIXER = re.compile(r"attn|attention|mha|mixer|mamba|ssm|conv|recurrent|rwkv|time_mix|delta", re.I)
-FITTING = frozenset("mul div add sub native_dropout clamp clamp_min clamp_max masked_fill nan_to_num where".split())
 KINDS = ("attention", "feed_forward")
 
 
@@ -28,7 +32,15 @@ class Sublayer:
     before: Optional[Norm] = None
     inside: Optional[Norm] = None
     after: Optional[Norm] = None
-    has_own_slots: bool = False  # they need not be those of other layers
+    behind: Optional[Norm] = None  # a norm of its sum, outside of its layer
+    has_own_slots: bool = False  # its norms need not be those of other layers
+    layer: int = 0  # the number of its layer in the profile
+    place: int = 0  # among the sublayers that run in one call of the layer's module
+
+    @property
+    def module(self) -> str:
+        """The path of its layer."""
+        return self.branch.place.module
 
     @property
     def reads(self) -> Value:
@@ -37,22 +49,29 @@ class Sublayer:
     @property
     def leaves(self) -> Value:
         """The stream behind it."""
-        return self.total if self.after is None else self.after.gave
+        norm = self.after or self.behind
+        return self.total if norm is None else norm.gave
+
+    def set_norm_of_sum(self, norm: Norm, is_in_layer: bool) -> None:
+        if is_in_layer:
+            self.after = norm
+        else:
+            self.behind = norm
 
     def norms(self) -> List[Tuple[str, Norm]]:
         slots = ("before", self.before), ("inside", self.inside), ("after", self.after)
         return [(slot, norm) for slot, norm in slots if norm is not None]
 
 
-def is_made_of(value: Value, source: Value, flow: Flow, depth: int = 8) -> bool:
-    """Whether it is a factor, a mask, a bound or another network's number away from `source`."""
+def is_made_of(value: Value, source: Value, values: StreamValues, depth: int = 8) -> bool:
+    """Whether a value is `source`, changed at most by factors, masks, bounds and numbers of other networks."""
     if value.root is source.root:
         return True
     op = value.root.op
     if op is None or depth == 0 or op.name not in FITTING:
         return False
-    mine = [v for v in op.inputs if flow.branches_of(v) is not None]
-    return bool(mine) and all(is_made_of(v, source, flow, depth - 1) for v in mine)
+    mine = [v for v in op.inputs if values.branches_of(v) is not None]
+    return bool(mine) and all(is_made_of(v, source, values, depth - 1) for v in mine)
 
 
 def is_dropped(value: Value, source: Value) -> bool:
@@ -62,12 +81,20 @@ def is_dropped(value: Value, source: Value) -> bool:
         v.root is source.root for v in op.inputs)
 
 
-class Arranger:
-    """Of one stream, layer by layer."""
+def name_in_layer(norm: Norm, layer: str) -> str:
+    """The name of a norm within its layer: that of its module, or of the module of its γ."""
+    name = parent_of(norm.gamma) if norm.gamma else norm.module
+    prefix = layer + "." if layer else ""
+    return name[len(prefix):] if name.startswith(prefix) else name
 
-    def __init__(self, flow: Flow, named: Dict[str, Sequence[str]], slots: Counter,
-                 name: Callable[[Norm, str], str]):
-        self._flow, self._named, self._slots, self._name = flow, named, slots, name
+
+class Arranger:
+    """Arranges the sublayers of one stream, layer by layer."""
+
+    def __init__(self, flow: Flow, named: Dict[str, Sequence[str]]):
+        """named: weights that the user has named, by the kind of sublayer."""
+        self._values, self._norms, self._named = flow.values, flow.norms, named
+        self._slots: Counter = Counter()  # (name in the layer, kind, slot) of the norms so far
         self._previous: Optional[Sublayer] = None
 
     def arrange(self, sums: List[Sum]) -> List[Sublayer]:
@@ -85,7 +112,7 @@ class Arranger:
             self._previous = last
         for sub in found:
             for slot, norm in sub.norms():
-                self._slots[self._name(norm, sub.branch.layer_module), sub.kind, slot] += 1
+                self._slots[name_in_layer(norm, sub.module), sub.kind, slot] += 1
         return found
 
     # -- Which sublayers there are --
@@ -94,7 +121,7 @@ class Arranger:
         """Branches of one kind that join the stream in one sum are one sublayer: experts, heads."""
         groups: Dict[str, List[Branch]] = {}
         for branch in s.branches:
-            if branch.layer is not None:
+            if branch.place.layer is not None:
                 groups.setdefault(self._kind(branch), []).append(branch)
         found = []
         for kind, branches in groups.items():
@@ -107,7 +134,7 @@ class Arranger:
         return sorted(found, key=lambda sub: sub.branch.linears[0].op.order)
 
     def _kind(self, branch: Branch) -> str:
-        weights = [linear.weight[len(branch.layer_module):].lstrip(".") for linear in branch.linears]
+        weights = [linear.weight[len(branch.place.module):].lstrip(".") for linear in branch.linears]
         for kind in KINDS:
             if any(w == n or w.startswith(n + ".") for w in weights for n in self._named[kind]):
                 return kind
@@ -123,22 +150,22 @@ class Arranger:
 
     def _sublayer(self, kind: str, branch: Branch, s: Sum, is_parallel: bool) -> Sublayer:
         start = self._own_part(s.branch, branch) if is_parallel else s.branch
-        chain = peel(start, self._flow)
+        chain = peel(start, self._values, self._norms)
         steps = [step for _, step in chain[1:]]
         first = next((i for i, step in enumerate(steps) if step != "scale"), len(steps))
         is_mask = first < len(steps) and steps[first] == "mask"  # a dropout written out: mask·f/(1 − p)
         joined = start if is_mask else chain[first][0]
         inside = None
         for outer, _ in chain:
-            inside = inside or self._flow.norm_at(outer)
+            inside = inside or self._norms.at(outer)
         return Sublayer(kind, branch, s, s.total, chain[-1][0], joined, [], inside=inside)
 
     def _own_part(self, value: Value, branch: Branch) -> Value:
         """Of branches that were added up, the one that is `branch`'s."""
         op = value.root.op
         while op is not None and op.name == "add":
-            mine = [v for v in op.inputs if branch in self._flow.list_branches(v)]
-            if len(mine) != 1 or len(self._flow.list_branches(value)) == 1:
+            mine = [v for v in op.inputs if branch in self._values.list_branches(v)]
+            if len(mine) != 1 or len(self._values.list_branches(value)) == 1:
                 break
             value = mine[0]
             op = value.root.op
@@ -150,18 +177,18 @@ class Arranger:
         """Whether a module that holds many sublayers adds each branch to its norm's output, as XLM does."""
         norms = [self._norm_read(sub) for sub in found]
         return len(found) > 2 and all(
-            norm is not None and sub.sum.stream is not None and is_made_of(sub.sum.stream, norm.gave, self._flow)
+            norm is not None and sub.sum.stream is not None and is_made_of(sub.sum.stream, norm.gave, self._values)
             for sub, norm in zip(found, norms))
 
     def _place_post_norm(self, sub: Sublayer, found: List[Sublayer], i: int) -> None:
         """The norm that it reads is of the sum before it."""
         norm, previous = self._norm_read(sub), found[i - 1] if i else self._previous
         if previous is not None and is_dropped(norm.read, previous.total):
-            previous.after = norm
+            previous.set_norm_of_sum(norm, i > 0)
         sub.x = norm.gave
 
     def _place(self, sub: Sublayer, found: List[Sublayer], i: int) -> None:
-        flow, previous = self._flow, found[i - 1] if i else self._previous
+        previous = found[i - 1] if i else self._previous
         if previous is not None and previous.sum is sub.sum:  # side by side
             sub.x, sub.before = previous.x, self._norm_read(sub)
             return
@@ -169,33 +196,34 @@ class Arranger:
         if previous is not None and norm is previous.inside:
             norm = None
         if norm is not None and previous is not None and norm is not sub.inside:
-            ahead = flow.norm_at(norm.read)
+            ahead = self._norms.at(norm.read)
             if ahead is not None and is_dropped(ahead.read, previous.total) and \
-                    (sub.sum.stream is None or is_made_of(sub.sum.stream, ahead.gave, flow)):
-                previous.after = ahead  # a norm of a norm, as Keel's
+                    (sub.sum.stream is None or is_made_of(sub.sum.stream, ahead.gave, self._values)):
+                previous.set_norm_of_sum(ahead, i > 0)  # a norm of a norm, as Keel's
             if self._is_after(norm, sub, previous, found, i):
-                previous.after, norm = norm, None
+                previous.set_norm_of_sum(norm, i > 0)
+                norm = None
         sub.before = norm
         sub.x = self._stream(sub, previous)
         if norm is not None and sub.sum.stream is not None and not self._is_of_stream(norm, previous) \
-                and is_made_of(sub.sum.stream, norm.gave, flow):
+                and is_made_of(sub.sum.stream, norm.gave, self._values):
             sub.before, sub.x = None, norm.gave  # of something that was not seen, as FNet's sums are
             sub.has_own_slots = True
 
     def _is_of_stream(self, norm: Norm, previous: Optional[Sublayer]) -> bool:
-        return is_made_of(norm.read, self._flow.x if previous is None else previous.leaves, self._flow)
+        return is_made_of(norm.read, self._values.x if previous is None else previous.leaves, self._values)
 
     def _norm_read(self, sub: Sublayer) -> Optional[Norm]:
         """The norm whose output its first linear maps read."""
         return self._norm_behind(sub.reads, 6)
 
     def _norm_behind(self, value: Value, depth: int) -> Optional[Norm]:
-        norm = self._flow.norm_at(value)
+        norm = self._norms.at(value)
         if norm is not None or depth == 0 or value.root.op is None:
             return norm
-        if any(self._flow.branches_of(v) for v in value.root.op.inputs):
+        if any(self._values.branches_of(v) for v in value.root.op.inputs):
             return None  # a sum
-        mine = [v for v in value.root.op.inputs if self._flow.is_stream(v)]
+        mine = [v for v in value.root.op.inputs if self._values.is_stream(v)]
         found = [self._norm_behind(v, depth - 1) for v in mine]
         return found[0] if found and all(n is found[0] for n in found) else None
 
@@ -204,61 +232,61 @@ class Arranger:
         """Whether a norm between two sublayers belongs to the first one's sum."""
         stream = sub.sum.stream
         if not is_dropped(norm.read, previous.total):
-            return norm is previous.after
-        if stream is not None and not is_made_of(stream, norm.gave, self._flow):
+            return norm is previous.after or norm is previous.behind
+        if stream is not None and not is_made_of(stream, norm.gave, self._values):
             return False
         if i == 0:
-            return norm.layer in (previous.branch.layer, None)  # None: it stands in a list beside them
+            return norm.layer in (previous.branch.place.layer, None)  # None: it stands in a list beside them
         return found[0].before is None and (stream is not None or self._norm_within(found[-1]) is not None)
 
     def _norm_within(self, sub: Sublayer) -> Optional[Norm]:
         """The norm of its sum in its own layer."""
-        return next((norm for norm in self._flow.norms if is_dropped(norm.read, sub.total)
-                     and norm.layer == sub.branch.layer), None)
+        return next((norm for norm in self._norms.found if is_dropped(norm.read, sub.total)
+                     and norm.layer == sub.branch.place.layer), None)
 
     def _stream(self, sub: Sublayer, previous: Optional[Sublayer]) -> Value:
         stream = sub.sum.stream
         if previous is not None and stream is not None and self._is_other_stream(stream, previous, sub):
             return stream
-        known = [self._flow.x] if previous is None else [previous.leaves]
+        known = [self._values.x] if previous is None else [previous.leaves]
         if sub.before is not None:
             if stream is not None and stream.root is sub.before.read.root:
                 return self._as_in_sum(sub.before.read, sub)  # whatever became of it, as of a U-net's skips
             known.append(sub.before.read)
         for value in known:
-            if stream is not None and is_made_of(stream, value, self._flow):
+            if stream is not None and is_made_of(stream, value, self._values):
                 return stream if stream.root is value.root and stream.shape != value.shape else value
         if sub.before is not None:
             return self._as_in_sum(sub.before.read, sub)
         if previous is not None and stream is not None and previous.x is not None and \
                 stream.root is previous.x.root and sub.reads.root is previous.leaves.root:
             return previous.leaves  # which it reads, though it adds what the sublayer before has read
-        is_normed = stream is not None and self._flow.norm_at(stream) is not None
+        is_normed = stream is not None and self._norms.at(stream) is not None
         return known[0] if stream is None or is_normed else stream
 
     def _is_other_stream(self, stream: Value, previous: Sublayer, sub: Sublayer) -> bool:
         """Whether a sublayer adds to an older stream than the one that it reads, and something else goes on with that
         one, as in reversible networks."""
         left = previous.leaves
-        return stream.root.order < previous.total.order and not is_made_of(stream, left, self._flow) and any(
+        return stream.root.order < previous.total.order and not is_made_of(stream, left, self._values) and any(
             op.order > sub.total.order and op.name in ("add", "cat", "stack")
-            for op in self._flow.readers.get(left.root, ()))
+            for op in self._values.readers.get(left.root, ()))
 
     def _as_in_sum(self, value: Value, sub: Sublayer) -> Value:
         """With its tokens in the order that they have there."""
         found: Optional[Value] = value
         while found is not None and found.shape != sub.total.shape:
             found = found.alias_of
-        return found or self._flow.upright(value)
+        return found or self._values.upright(value)
 
     def _settle_missing(self, found: List[Sublayer]) -> None:
         """A norm behind a branch that was not added: of the branch, where others have one there."""
         for sub in found:
-            norm = sub.after or next((n for n in self._flow.norms
+            norm = sub.after or next((n for n in self._norms.found
                                       if n.read.root is sub.total.root), None)
             if sub.sum.stream is not None or sub.inside is not None or norm is None:
                 continue
-            name = self._name(norm, sub.branch.layer_module)
+            name = name_in_layer(norm, sub.module)
             is_elsewhere = self._slots[name, sub.kind, "inside"] > 0
             if is_elsewhere or any(other.inside for other in found):
                 sub.inside, sub.after, sub.total, sub.joined = norm, None, norm.gave, norm.gave

@@ -1,13 +1,16 @@
-"""Finds the layers of a model: modules of one make that stand in a list."""
+"""Finds the layers of a model, which are modules of one make in a list, and their runs in a forward pass."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from torch import nn
 
-from .._structure import hidden_modules, is_within, parent_of
+from ..._structure import hidden_modules, is_within, parent_of
+from ..record.graph import Enter, Event, Leave, Value
 from .names import ATTENTION, is_norm, is_projection, kinds_within
+from .parts import Place
 
 
 class ProbeError(RuntimeError):
@@ -148,3 +151,67 @@ def element_of(name: str, elements: Dict[str, int]) -> Optional[int]:
     return elements.get("")
 
 
+# -- Runs --
+
+
+@dataclass
+class LayerRun:
+    """One run of a layer in a forward pass."""
+    number: int  # in the order of the pass
+    element: Element
+    is_next: bool  # whether it stands in the same list as the layer before
+    begin: int  # the index of its first event
+    inputs: List[Value]  # its arguments; those of the first module in it if its own are not seen
+    inputs_at: int  # the index of the event with these arguments
+
+
+class RunFinder:
+    """Finds the runs of layers in the events of a pass, and the place of each event."""
+
+    def __init__(self, elements: List[Element]) -> None:
+        self._elements = elements
+        self._by_path = {element.path: i for i, element in enumerate(elements)}
+        self.runs: List[LayerRun] = []
+        self.places: List[Place] = []
+        self._called: Set[int] = set()  # elements that were called as a whole, and not module by module
+        self._place_of: Dict[int, Place] = {}  # the place of each element's last run
+        self._current: Optional[int] = None  # the element that ran last
+
+    def find(self, events: List[Event]) -> RunFinder:
+        place = Place()
+        outer: List[Tuple[str, Place]] = []  # modules that run, and the places around them
+        for index, event in enumerate(events):
+            if isinstance(event, Enter):
+                outer.append((event.name, place))
+                place = self._enter(event, index, place)
+            self.places.append(place)
+            if isinstance(event, Leave):
+                while outer:  # the others are modules that raised
+                    name, place = outer.pop()
+                    if name == event.name:
+                        break
+        return self
+
+    def _enter(self, event: Enter, index: int, place: Place) -> Place:
+        if place.layer is not None:
+            if not self.runs[-1].inputs:
+                self.runs[-1].inputs, self.runs[-1].inputs_at = event.inputs, index
+            return place
+        element = element_of(event.name, self._by_path)
+        if element is None:
+            return place
+        is_whole = event.name == self._elements[element].path
+        if not is_whole and element in self._called:
+            return place  # a module that is shared with another layer
+        if is_whole:
+            self._called.add(element)
+        if is_whole or element != self._current:
+            self._begin(event, element, index)
+        return self._place_of[element]
+
+    def _begin(self, event: Enter, element: int, index: int) -> None:
+        here = self._elements[element]
+        is_next = bool(self.runs) and parent_of(self.runs[-1].element.path) == parent_of(here.path)
+        self.runs.append(LayerRun(len(self.runs), here, is_next, index, event.inputs, index))
+        self._place_of[element] = Place(len(self.runs) - 1, here.path)
+        self._current = element

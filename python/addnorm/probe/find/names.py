@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 from torch import Tensor, nn
 
-from .._structure import NORM_CLASS, tensors_in
+from ..._structure import NORM_CLASS, tensors_in
 
 ATTENTION = re.compile(r"attn|attention|mha", re.I)
 NORM_NAME = re.compile(r"norm|^ln|_ln$", re.I)

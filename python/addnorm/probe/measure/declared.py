@@ -5,17 +5,16 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Set, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 from torch import nn
 
-from .._structure import entry, parent_of
-from .names import ATTENTION, is_of_other_axes, is_projection, names_mhc, output_dim, squashing, weight_named
-from .fit.batch import Numbers
+from ..._structure import entry, parent_of
+from ..find.names import ATTENTION, is_of_other_axes, is_projection, names_mhc, output_dim, squashing, weight_named
+from ..fit.batch import Numbers
+from ..find.layers import Element
+from .measured import Measured
 from .profile import SeenSublayer
-
-if TYPE_CHECKING:
-    from .model_probe import Probe
 
 PLACEMENTS = {"before": "pre", "after": "post", "before inside": "sandwich", "inside": "reordered",
               "": "none"}
@@ -28,12 +27,15 @@ PLAIN_GAMMA = r"gpt2|bert|roberta|llama|mistral|qwen[23]|olmo2|t5|phi3?|gpt_neox
 
 
 class Declared:
-    def __init__(self, probe: Probe):
-        self._probe = probe
-        self._modules = dict(probe.model.named_modules())
+    """The facts that the code of a model declares, completed by measurements of the parts that it names."""
+
+    def __init__(self, model: nn.Module, elements: List[Element], recipe: Dict[str, Any], measured: Measured) -> None:
+        """recipe: what the user has said of the model; it goes first."""
+        self._model, self._elements, self._recipe, self._measured = model, elements, recipe, measured
+        self.modules = dict(model.named_modules())
 
     def config(self, *names: str) -> Any:
-        return entry(getattr(self._probe.model, "config", None), *names)
+        return entry(getattr(self._model, "config", None), *names)
 
     @staticmethod
     def norm_kind(norm: Optional[nn.Module]) -> Optional[str]:
@@ -53,7 +55,7 @@ class Declared:
 
     def gamma_form(self) -> Optional[str]:
         kind = str(self.config("model_type"))
-        return self._probe.recipe.get("gamma_form") or (
+        return self._recipe.get("gamma_form") or (
             "one_plus" if re.fullmatch(r"gemma|gemma2|gemma3|gemma3_text|qwen3_next", kind) else
             "plain" if re.fullmatch(PLAIN_GAMMA, kind) else None)
 
@@ -65,14 +67,14 @@ class Declared:
 
     def norm_slots(self) -> Dict[str, Tuple[str, str]]:
         slots: Dict[str, Tuple[str, str]] = {}
-        for (name, kind, slot), _ in self._probe.slots.most_common():
+        for (name, kind, slot), _ in self._measured.slots.most_common():
             slots.setdefault(name, (kind, slot))
         return slots
 
     def placement(self) -> Optional[str]:
         """By layer, as `addnorm study --placement` has it: "pre", or "pre:1+sandwich"; "unknown" where a
         layer has norms as no placement has them."""
-        layers = self._probe.layer_names
+        layers = self._measured.layer_names
         names = [self._layer_placement(layer) for layer in sorted(layers)]
         if None in names:
             return "unknown"
@@ -81,7 +83,7 @@ class Declared:
 
     def _layer_placement(self, layer: int) -> Optional[str]:
         slots: Dict[str, Set[str]] = {"attention": set(), "feed_forward": set()}
-        for sub in self._probe.sublayers:
+        for sub in self._measured.sublayers:
             if sub.layer == layer:
                 slots[sub.kind] = self._usual_slots(sub)
         rows = [PLACEMENTS.get(" ".join(sorted(found))) for found in slots.values()]
@@ -93,9 +95,9 @@ class Declared:
         """Where most layers of this one's class have a norm, as far as it has such a norm at all."""
         if sub.has_own_slots:
             return {slot for slot, _ in sub.norms}
-        kind = type(self._modules[sub.layer_module])
-        peers = [peer for peer in self._probe.sublayers if (peer.kind, peer.place) == (sub.kind, sub.place)
-                 and type(self._modules[peer.layer_module]) is kind]
+        kind = type(self.modules[sub.layer_module])
+        peers = [peer for peer in self._measured.sublayers if (peer.kind, peer.place) == (sub.kind, sub.place)
+                 and type(self.modules[peer.layer_module]) is kind]
         found: Dict[str, Counter] = {}
         for peer in peers:
             for slot, name in peer.norms:
@@ -106,31 +108,31 @@ class Declared:
 
     def _is_extra(self, name: str, peers: List[SeenSublayer]) -> bool:
         """Whether most layers have an Identity where this one has a norm, as that which ends a stage of Swin V2."""
-        idle = [isinstance(self._modules.get(f"{peer.layer_module}.{name}"), nn.Identity) for peer in peers]
+        idle = [isinstance(self.modules.get(f"{peer.layer_module}.{name}"), nn.Identity) for peer in peers]
         return 2 * sum(idle) > len(peers)
 
     def _has_norm(self, layer: str, name: str) -> bool:
         """Whether a layer has the module, if it is one; an Identity takes the place of none."""
         whole = f"{layer}.{name}" if layer else name
-        module = self._modules.get(whole, self._modules.get(name))
+        module = self.modules.get(whole, self.modules.get(name))
         is_other_layers = module is None and any(
-            f"{other}.{name}" in self._modules for other in set(self._probe.layer_names.values()))
+            f"{other}.{name}" in self.modules for other in set(self._measured.layer_names.values()))
         is_idle = isinstance(module, nn.Identity) and not self._lacks_alone(layer, name)
         return not is_other_layers and not is_idle
 
     def _lacks_alone(self, layer: str, name: str) -> bool:
         """Whether it is the only one of its list with an Identity where the others have a norm, and neither the
         first nor the last: these may read, or leave, what is normalized elsewhere."""
-        kind = type(self._modules[layer])
-        peers = [path for _, path in sorted(self._probe.layer_names.items())
-                 if parent_of(path) == parent_of(layer) and type(self._modules[path]) is kind]
-        peers = [path for path in dict.fromkeys(peers) if f"{path}.{name}" in self._modules]
-        idle = [path for path in peers if isinstance(self._modules[f"{path}.{name}"], nn.Identity)]
+        kind = type(self.modules[layer])
+        peers = [path for _, path in sorted(self._measured.layer_names.items())
+                 if parent_of(path) == parent_of(layer) and type(self.modules[path]) is kind]
+        peers = [path for path in dict.fromkeys(peers) if f"{path}.{name}" in self.modules]
+        idle = [path for path in peers if isinstance(self.modules[f"{path}.{name}"], nn.Identity)]
         return len(peers) > 3 and idle == [layer] and layer not in (peers[0], peers[-1])
 
     def lane_form(self) -> Optional[str]:
         """"mhc" where the code says so of the lanes that were seen."""
-        is_mhc = self._probe.lanes and any(names_mhc(name, m) for name, m in self._modules.items())
+        is_mhc = self._measured.lanes and any(names_mhc(name, m) for name, m in self.modules.items())
         return "mhc" if is_mhc else None
 
     def norm(self, norms: List[nn.Module], entries: List[Numbers]) -> Optional[str]:
@@ -166,13 +168,13 @@ class Declared:
         behind the layers belongs to the last list."""
         first: List[int] = []
         found: List[Dict[str, Any]] = []
-        layers = sorted(self._probe.layer_names.items())
+        layers = sorted(self._measured.layer_names.items())
         for parent, run in itertools.groupby(layers, key=lambda layer: parent_of(layer[1])):
             numbers, paths = zip(*run)
             is_last = numbers[-1] == layers[-1][0]
-            entries = [entry for site, entry in self._probe.entries.items() if site.layer in numbers
+            entries = [entry for site, entry in self._measured.entries.items() if site.layer in numbers
                        or site.layer is None and is_last]
-            own = self.norm_facts([self._modules[path] for path in dict.fromkeys(paths)], entries)
+            own = self.norm_facts([self.modules[path] for path in dict.fromkeys(paths)], entries)
             own = {key: usual[key] if value is None else value for key, value in own.items()}
             first.append(numbers[0])
             found.append(own)
@@ -181,14 +183,13 @@ class Declared:
         return [{"first_layer": layer, **own} for layer, own in zip(first, found)]
 
     def facts(self) -> Dict[str, Any]:
-        probe = self._probe
-        modules = dict(probe.elements[0].module.named_modules())
+        modules = dict(self._elements[0].module.named_modules())
         heads = ("num_attention_heads", "n_head", "num_heads", "n_heads", "heads")
-        layers = 1 + max((site.layer for site in probe.entries if site.layer is not None),
-                         default=len(probe.elements) - 1)
-        norms = self.norm_facts([probe.elements[0].module], list(probe.entries.values()))
+        layers = 1 + max((site.layer for site in self._measured.entries if site.layer is not None),
+                         default=len(self._elements) - 1)
+        norms = self.norm_facts([self._elements[0].module], list(self._measured.entries.values()))
         facts = {
-            "d_model": probe.width,
+            "d_model": self._measured.width,
             "n_layers": layers,
             "n_heads": next((n for n in (self.config(*heads), *(
                 entry(m, *heads) for m in modules.values())) if isinstance(n, int)), None),
@@ -197,14 +198,14 @@ class Declared:
                           weight_named(name, False) in ("up", "gate")
                           and max(m.weight.shape) == m.weight.shape[output_dim(m)]), None),
             "placement": self.placement(),
-            "n_lanes": self._probe.lanes or None,
+            "n_lanes": self._measured.lanes or None,
             "lane_form": self.lane_form(),
             **norms,
-            "parameters": sum(p.numel() for p in probe.model.parameters()),
-            "architecture": type(probe.model).__name__,
+            "parameters": sum(p.numel() for p in self._model.parameters()),
+            "architecture": type(self._model).__name__,
             "model_type": self.config("model_type"),
-            "layer_modules": [name for _, name in sorted(probe.layer_names.items())] or None,
+            "layer_modules": [name for _, name in sorted(self._measured.layer_names.items())] or None,
             "stacks": self.stacks(norms),
-            **probe.recipe,
+            **self._recipe,
         }
         return {key: value for key, value in facts.items() if value is not None}

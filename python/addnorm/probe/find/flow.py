@@ -1,0 +1,164 @@
+"""Follows the residual stream through the operators of a forward pass: which linear maps belong together, where norms
+stand, and what is added to the stream.
+
+Linear maps begin branches, attention and products join them, and a sum with the stream ends them.
+"""
+
+from __future__ import annotations
+
+from typing import List, Optional, Sequence, Union
+
+from ..._structure import parent_of
+from ..record.graph import Leave, Op, Value
+from .norms import NormFinder
+from .operators import BIASED, FUSED_ATTENTION, LINEAR, PRODUCT, SHAPED_LIKE, SOFTMAX
+from .parts import Linear, Place
+from .sums import SumFinder, in_order, peel
+from .values import STREAM, Branches, StreamValues, is_number
+
+
+class Flow:
+    """A stream that begins with x, and its parts so far."""
+
+    lanes = 0  # of the stream, if it has several
+
+    def __init__(self, x: Value) -> None:
+        self.values = StreamValues(x)
+        self.norms = NormFinder(self.values)
+        self.linears: List[Linear] = []
+        self.sums = SumFinder(self.values, self.norms, self.linears)
+        self.lost: List[str] = []  # modules of layers with a sum of lanes that was not understood
+
+    @property
+    def x(self) -> Value:
+        return self.values.x
+
+    def take(self, event: Union[Op, Leave], place: Place) -> None:
+        """Looks at the next operator, or at the end of a module that is called a norm."""
+        self.values.place = place
+        if isinstance(event, Op):
+            self._take_op(event)
+        elif event.inputs and event.outputs:
+            self.norms.add_call(event)
+
+    def carries_stream(self, value: Value) -> bool:
+        """Whether a layer that takes the value goes on with this stream."""
+        return self.values.carries_stream(value)
+
+    def is_end(self, value: Value, leaves: Value) -> bool:
+        """Whether a value is the stream that the last sublayer leaves."""
+        return value.root is leaves.root
+
+    # -- Operators --
+
+    def _take_op(self, op: Op) -> None:
+        if not op.outputs or op.name in SHAPED_LIKE:
+            return
+        inputs = [v for v in op.inputs if self.values.branches_of(v) is not None]
+        outputs = [v for v in op.outputs if v.alias_of is None and is_number(v.tensor)]
+        if not inputs or not outputs:
+            return
+        for value in inputs:
+            self.values.readers.setdefault(value.root, []).append(op)
+        linear = self._linear(op, inputs)
+        if linear is not None:
+            state = self._run_linear(linear)
+        elif self._add(op, inputs, outputs[0]):
+            return
+        else:
+            state = self._join(op, inputs)
+        for value in outputs:
+            self.values.set(value, state)
+        if linear is None:
+            self.norms.take(op, inputs, outputs)
+
+    def _join(self, op: Op, inputs: List[Value]) -> Branches:
+        """Returns the branches of an operator that is neither a linear map nor a sum; it joins those that it reads."""
+        state = self.values.union_of(inputs)
+        self._meet(op, inputs, state)
+        self.sums.excuse_difference(op, inputs)
+        is_sum = op.name == "add" and all(map(self.values.has_stream_shape, inputs))
+        return frozenset([self.values.join(state)]) if len(state) > 1 and not is_sum else state
+
+    def _linear(self, op: Op, inputs: List[Value]) -> Optional[Linear]:
+        if op.name not in LINEAR:
+            return None
+        weights = [v for v in op.inputs if v.parameter and v.tensor.dim() > 1
+                   and self.values.branches_of(v) is None]
+        if not weights:
+            return None
+        weight = weights[-1]
+        read = next((v for v in inputs if v is not op.inputs[0]), inputs[0]) if op.name in BIASED else inputs[0]
+        return Linear(op, str(weight.parameter), not weight.is_flipped, read, op.outputs[0])
+
+    def _run_linear(self, linear: Linear) -> Branches:
+        state = self.values.branches_of(linear.read) or STREAM
+        if not state and self._rejoins(linear):
+            return STREAM
+        self.linears.append(linear)
+        if state and self._has_ended(state, linear):
+            self.sums.end_without_stream(linear.read, state)
+            state = STREAM
+        elif all(branch.place.layer != self.values.place.layer for branch in self.values.list(state)):
+            state = STREAM  # values that a layer hands to the next one beside the stream, as routers do
+        if not state:
+            state = self.values.begin_branch(linear.op.order)
+        number = self.values.join(state)
+        self.values.branch(number).linears.append(linear)
+        return frozenset([number])
+
+    def _rejoins(self, linear: Linear) -> bool:
+        """Whether a layer begins with a linear map that makes a stream of the stream and a skip concatenated to it, as
+        in a U-net."""
+        stands_in_layer = parent_of(parent_of(linear.weight)) == self.values.place.module
+        return stands_in_layer and linear.read.tensor.numel() > self.x.tensor.numel() and \
+            linear.read.shape[:-1] == linear.gave.shape[:-1] and self.values.has_stream_shape(linear.gave)
+
+    def _meet(self, op: Op, inputs: List[Value], state: Branches) -> None:
+        """Notes where tokens meet: in products of values, and in attention."""
+        is_fused = op.name.startswith(FUSED_ATTENTION)
+        made = [v for v in op.inputs if not v.parameter or self.values.branches_of(v) is not None]  # learned latents too
+        is_product = op.name in PRODUCT and len(made) > 1
+        if not state or not (is_fused or is_product or op.name in SOFTMAX):
+            return
+        if not is_fused and not is_product:
+            branch = self.values.list(state)[0]
+            dim = op.argument("dim")
+            if branch.is_attention and dim in (-1, inputs[0].tensor.dim() - 1):
+                branch.scores.append(op)
+            return
+        branch = self.values.branch(self.values.join(state))
+        branch.met = op.order
+        if is_fused:
+            branch.scores.append(op)
+
+    # -- Ends of branches --
+
+    def _add(self, op: Op, inputs: List[Value], total: Value) -> bool:
+        """Whether an operator adds branches to the stream."""
+        return self.sums.add(op, inputs, total)
+
+    def _has_ended(self, state: Branches, linear: Linear) -> bool:
+        """Whether a linear map reads the output of finished branches, so that no sum stands between."""
+        if not self.values.has_stream_shape(linear.read):
+            return False
+        module = parent_of(linear.weight)
+        last = self._peeled(in_order(self._peeled(linear.read))).root.op
+        return all(branch.place.layer != self.values.place.layer or branch.has_ended_before(module, last)
+                   for branch in self.values.list(state))
+
+    def _peeled(self, value: Value) -> Value:
+        return peel(value, self.values, self.norms)[-1][0]
+
+    def end(self, output: Value) -> None:
+        """Ends the branches in an output of the model that have not joined the stream."""
+        open_ones = self.values.open_ones(self.values.branches_of(output) or STREAM)
+        if open_ones and self.values.has_stream_shape(output):
+            self.sums.end_without_stream(output, open_ones)
+
+    def end_layer(self, outputs: Sequence[Value]) -> None:
+        """Ends a branch that the last layer returns in place of a sum, if it reads a norm's output."""
+        for output in outputs if not any(map(self.values.has_stream, outputs)) else ():
+            reads = [branch.linears[0].read for branch in self.values.list_branches(output)]
+            if all(self.norms.at(in_order(read)) for read in reads):
+                self.end(output)

@@ -1,0 +1,221 @@
+"""Finds the streams of a forward pass, one for each stack of layers, with the sublayers and the norms on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set
+
+import torch
+
+from ..record.graph import Enter, Event, Graph, Leave, Op, Value
+from .flow import Flow
+from .lane_flow import LaneFlow, find_lanes, reads_otherwise
+from .layers import Element, LayerRun, RunFinder
+from .names import is_norm
+from .parts import Norm, Sum
+from .sublayers import Arranger, Sublayer, is_made_of
+from .values import features_last
+
+
+@dataclass
+class Stream:
+    """A residual stream, and the parts of the stack that it goes through."""
+    flow: Flow
+    begin: int  # the index of its first event
+    others: List[Value]  # arguments of the first layer beside the stream
+    embedding: Optional[Value]  # of the model, if this is its first stream
+    is_last: bool = False  # whether it ends with the model's output
+    layers: List[List[Sublayer]] = field(default_factory=list)
+    final_norm: Optional[Norm] = None
+    reads_stream: bool = False  # whether a head reads it without a norm
+
+    @property
+    def last(self) -> Optional[Sublayer]:
+        return next((subs[-1] for subs in reversed(self.layers) if subs), None)
+
+
+@dataclass
+class Found:
+    """All that was found in one forward pass."""
+    streams: List[Stream] = field(default_factory=list)
+    input_shape: Optional[torch.Size] = None  # of the stream that the first layer reads
+    missed: Dict[str, str] = field(default_factory=dict)  # parts that were not understood: path and reason
+    others: Dict[str, torch.Size] = field(default_factory=dict)  # streams of other shapes, by their layer
+
+
+def find_streams(graph: Graph, elements: List[Element], named: Dict[str, Sequence[str]]) -> Found:
+    """named: weights that the user has named, by the kind of sublayer."""
+    return StreamFinder(graph, elements, named).find()
+
+
+class StreamFinder:
+    """Goes through the events of one pass."""
+
+    def __init__(self, graph: Graph, elements: List[Element], named: Dict[str, Sequence[str]]) -> None:
+        self._graph, self._modules, self._named = graph, [element.module for element in elements], named
+        self._layers = RunFinder(elements).find(graph.events)
+        self._found = Found()
+        self._stream: Optional[Stream] = None
+        self._is_settled = False
+        self._left: List[Value] = []  # what the last layer returned
+        self._left_by: Optional[type] = None
+        self._leave_stream: Set[type] = set()  # classes of layers that return the stream
+        self._number = 0  # of the next layer in the profile
+
+    def find(self) -> Found:
+        begins = {run.begin for run in self._layers.runs}
+        takes = {run.inputs_at: run for run in self._layers.runs if run.inputs}
+        for index, event in enumerate(self._graph.events):
+            if index in begins:
+                self._try(self._settle, index)
+            if index in takes:
+                self._try(self._take_inputs, takes[index], index)
+            self._try(self._take, event, index)
+        self._try(self._end_stream, len(self._graph.events), self._graph.outputs, True)
+        return self._found
+
+    def _try(self, step: Callable, *arguments: Any) -> None:
+        """An error of the search ends a stream, and must not end the forward that is watched."""
+        try:
+            step(*arguments)
+        except Exception as error:
+            self._miss(f"{type(error).__name__}: {error}")
+
+    def _miss(self, why: str) -> None:
+        """Leaves out the rest of the stack."""
+        place = self._stream.flow.values.place if self._stream is not None else None
+        self._found.missed.setdefault(place.module if place is not None else "", why)
+        self._stream = None
+
+    # -- Events --
+
+    def _take(self, event: Event, index: int) -> None:
+        if self._stream is None or isinstance(event, Enter):
+            return
+        self._listen(self._stream.flow, index, index + 1)
+        place = self._layers.places[index]
+        if isinstance(event, Leave) and place.layer is not None and event.name == place.module:
+            self._leave_layer(event)
+
+    def _listen(self, flow: Flow, begin: int, end: int) -> None:
+        for event, place in zip(self._graph.events[begin:end], self._layers.places[begin:end]):
+            if isinstance(event, Op) or isinstance(event, Leave) and is_norm(event.name, event.module):
+                flow.take(event, place)
+
+    def _leave_layer(self, event: Leave) -> None:
+        flow, taken = self._stream.flow, {value.root for value in event.inputs}
+        for value in event.outputs:
+            if not flow.values.has_stream_shape(value) and is_sum_with(value, taken):
+                self._found.others.setdefault(event.name, value.shape)
+        self._left, self._left_by = event.outputs, type(event.module)
+        if any(map(flow.values.has_stream, event.outputs)):
+            self._leave_stream.add(type(event.module))
+
+    # -- Streams --
+
+    def _take_inputs(self, run: LayerRun, index: int) -> None:
+        """A layer takes the stream of the layer before, or begins another one."""
+        flow = None if self._stream is None else self._stream.flow
+        is_next = run.is_next or index > run.begin
+        known = [v for v in run.inputs if flow.carries_stream(v)] if flow is not None and is_next else []
+        x = known[0] if known else run.inputs[0]
+        if flow is None or not flow.carries_stream(x) or flow.values.is_projected(x):
+            self._end_stream(index, [], False)
+            self._begin_stream(x, [value for value in run.inputs if value is not x], index)
+
+    def _begin_stream(self, x: Value, others: List[Value], index: int) -> None:
+        self._found.input_shape = self._found.input_shape or x.shape
+        flow = Flow(features_last(x, self._modules))
+        flow.values.place = self._layers.places[index]
+        self._stream = Stream(flow, index, others, None if self._found.streams else flow.x)
+        self._is_settled = False
+        self._left, self._leave_stream = [], set()
+
+    def _settle(self, index: int) -> None:
+        """Settles, behind the first layer of a stack, which flow is its stream's. If no sums were found, or if sublayers
+        read rows of several lanes, others are tried: a flow of lanes, and one for each other argument of the layer."""
+        if self._stream is None or self._is_settled:
+            return
+        self._is_settled = True
+        stream = self._stream
+        has_sums = has_stream_sums(stream.flow.sums.found)
+        found = find_lanes(stream.flow, has_sums)
+        flows: List[Flow] = [] if found is None else [LaneFlow(*found)]
+        for flow in (*flows, *(Flow(other) for other in (() if has_sums else stream.others))):
+            self._listen(flow, stream.begin, index)
+            if has_stream_sums(flow.sums.found):
+                stream.flow = flow
+                if stream.embedding is not None and not flow.lanes:
+                    stream.embedding = flow.x
+                return
+        if not has_sums and (found is not None or reads_otherwise(stream.flow)):
+            self._miss("its sublayers read parts of what the layer takes, or mixes of several streams, "
+                       "and no sum of these was understood")
+
+    def _end_stream(self, index: int, outputs: List[Value], is_last: bool) -> None:
+        self._settle(index)
+        stream = self._stream
+        if stream is None:
+            return
+        stream.is_last = is_last
+        if self._left_by in self._leave_stream and not stream.flow.lanes:
+            stream.flow.end_layer(self._left)
+        for output in outputs:
+            stream.flow.end(output)
+        self._found.streams.append(stream)
+        self._arrange(stream)
+        self._find_end(stream)
+        self._stream = None
+
+    # -- Sublayers --
+
+    def _arrange(self, stream: Stream) -> None:
+        by_layer: Dict[int, List[Sum]] = {}
+        for s in stream.flow.sums.found:
+            if s.layer is not None:
+                by_layer.setdefault(s.layer, []).append(s)
+        arranger = Arranger(stream.flow, self._named)
+        for layer in sorted(by_layer):
+            try:
+                stream.layers.append(self._numbered(arranger.arrange(by_layer[layer])))
+            except Exception as error:
+                where = next((branch.place.module for s in by_layer[layer] for branch in s.branches), "")
+                self._found.missed.setdefault(where, f"{type(error).__name__}: {error}")
+
+    def _numbered(self, subs: List[Sublayer]) -> List[Sublayer]:
+        """Gives sublayers the numbers of their layers. A module may hold more sublayers than one layer has."""
+        taken: Set[str] = set()
+        for place, sub in enumerate(subs):
+            if sub.kind in taken or "feed_forward" in taken and len(subs) > 2:
+                self._number, taken = self._number + 1, set()
+            taken.add(sub.kind)
+            sub.layer, sub.place = self._number, place
+        self._number += bool(subs)
+        return subs
+
+    def _find_end(self, stream: Stream) -> None:
+        """Finds the norm behind the last layer, or a head that reads the stream without one."""
+        last, flow = stream.last, stream.flow
+        if last is None:
+            return
+        stream.final_norm = next((n for n in flow.norms.found if n.layer is None and (
+            flow.is_end(n.read, last.leaves) or is_made_of(n.read, last.leaves, flow.values))), None)
+        # A small map may give a halting probability; a mean over layers or tokens may be of a norm's outputs.
+        stream.reads_stream = stream.final_norm is None and any(
+            linear.op.order > last.total.order and linear.gave.shape[-1] > linear.read.shape[-1] // 2
+            and is_made_of(linear.read, last.leaves, flow.values) for linear in flow.linears)
+
+
+def has_stream_sums(sums: Iterable[Sum]) -> bool:
+    return any(s.stream is not None for s in sums)
+
+
+def is_sum_with(value: Value, others: Set[Value], depth: int = 12) -> bool:
+    """Whether one of these was added on the way to a value, by sums and norms that keep its shape, so that the value is
+    a stream of its own."""
+    op = value.root.op
+    if op is None or depth == 0:
+        return False
+    same = [v for v in op.inputs if v.shape == value.root.shape]
+    return op.name == "add" and any(v.root in others for v in same) or \
+        any(is_sum_with(v, others, depth - 1) for v in same)

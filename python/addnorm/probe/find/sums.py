@@ -1,0 +1,283 @@
+"""Finds sums of the residual stream and its branches among the operators of a forward pass."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Optional, Tuple
+
+from ..record.graph import Op, Value
+from .norms import NormFinder
+from .operators import BIASED, MIXING, RANDOM, REORDERING, SCALING
+from .parts import Branch, Linear, Sum
+from .values import STREAM, Branches, StreamValues
+
+MOST_MIXED = 12  # operators between the stream and a sum that gates have mixed
+
+
+class SumFinder:
+    """Finds the sums of one stream, operator by operator."""
+
+    def __init__(self, values: StreamValues, norms: NormFinder, linears: List[Linear]):
+        """linears: the linear maps that were found, which grows."""
+        self._values, self._norms, self._linears = values, norms, linears
+        self.found: List[Sum] = []
+        self.last: Optional[Sum] = None
+        self._without_stream: Dict[Value, Sum] = {}  # values that were read in place of a sum
+        self._over_norms: Dict[Value, Sum] = {}  # sums of a norm's output, by their totals
+        self._sum_of: Dict[Value, Sum] = {}  # all sums, by their totals
+
+    def add(self, op: Op, inputs: List[Value], total: Value) -> bool:
+        """Whether it adds branches to the stream."""
+        if op.name not in ("add", "sub", "lerp") or len(inputs) != 2 or \
+                not all(map(self._values.has_stream_shape, [*inputs, total])):
+            return False
+        for value, other in (inputs, inputs[::-1]):
+            ended = self._without_stream.pop(value.root, None)
+            if ended is not None and self._values.is_stream(other):  # it was read before it was added
+                ended.total, ended.stream = total, other
+                self._values.set(total, STREAM)
+                self._sum_of[total.root] = ended
+                return True
+        states = [self._values.branches_of(v) for v in inputs]
+        if states == [STREAM, STREAM]:
+            if self._add_again(inputs, total) or self._add_adapted(inputs, total):
+                return True
+            self._excuse_inner(inputs)
+            return False
+        if states[0] == states[1] and self._add_to_convolved(inputs, total):
+            return True
+        if states[0] and states[1] and self._add_gated(inputs, total):
+            return True
+        if (states[0] == STREAM) == (states[1] == STREAM):
+            return False
+        stream, branch = inputs if states[0] == STREAM else inputs[::-1]
+        if op.name == "sub" and stream is inputs[1]:  # f − x, on the way to x + r·(f − x)
+            return False
+        if self._is_gated_stream(branch, stream):
+            return False
+        for read in [b.linears[0].read for b in self._values.list_branches(branch)]:
+            if read.root in self._sum_of and self._reopen(read, stream):
+                self._values.unite(self._values.branches_of(branch) | self._values.branches_of(read))
+        self.end(Sum(total, stream, branch, self._values.list_branches(branch)))
+        return True
+
+    def _add_again(self, inputs: List[Value], total: Value) -> bool:
+        """x + (x + f): the stream is added once more to a sum that no other operator has read."""
+        last = self.last
+        if last is None or last.stream is None or len(self._values.readers.get(last.total.root, [])) > 1:
+            return False
+        if {v.root for v in inputs} != {last.total.root, last.stream.root}:
+            return False
+        last.total = total
+        self._values.set(total, STREAM)
+        self._sum_of[total.root] = last
+        return True
+
+    def _add_adapted(self, inputs: List[Value], total: Value) -> bool:
+        """x + (f + a(f)): the branch f has a residual of its own, as behind serial adapters."""
+        for branch, stream in (inputs, inputs[::-1]):
+            if self._reopen(branch, stream):
+                self.end(Sum(total, stream, branch, self._values.list_branches(branch)))
+                return True
+        return False
+
+    def _reopen(self, value: Value, stream: Value) -> bool:
+        """Whether `value` was made of a branch that was taken for ended because a module read it before it was added.
+        As an older stream is added only now, that branch and what was added to it are one branch."""
+        sums, values = self._way_back(value)
+        branches = [branch for s in sums for branch in s.branches]
+        begin = min((linear.op.order for branch in branches for linear in branch.linears), default=0)
+        if not is_older(stream, begin) or any(branch.place.layer != self._values.place.layer for branch in branches):
+            return False
+        number = self._values.unite(self._values.numbers_of(branches))
+        self._values.reopen(number)
+        for other in values:
+            self._values.set(other, frozenset([number]))
+        for s in sums:
+            s.branches = []
+            self._without_stream.pop(s.total.root, None)
+        return True
+
+    def _way_back(self, value: Value) -> Tuple[List[Sum], List[Value]]:
+        """The sums, factors and norms that have made a value of a branch that ended without a stream: the sums, and
+        all values on the way. Both are empty if there is no such branch."""
+        sums: List[Sum] = []
+        values: List[Value] = []
+        at: Optional[Value] = value
+        while at is not None:
+            values.append(at)
+            found = self._sum_of.get(at.root)
+            if found is not None:
+                sums.append(found)
+                if found.stream is None:
+                    read = found.branches[0].linears[0].read
+                    before, others = self._way_back(read) if read.root in self._sum_of else ([], [])
+                    return sums + before, values + others
+            at = self._before_factor(at) if found is None else found.stream
+        return [], []
+
+    def _before_factor(self, value: Value) -> Optional[Value]:
+        norm = self._norms.at(value)
+        if norm is not None:
+            return norm.read
+        op = value.root.op
+        if op is None or op.name not in ("mul", "div", "native_dropout"):
+            return None
+        return next((v for v in op.inputs if self._values.is_stream(v) and self._values.has_stream_shape(v)), None)
+
+    def _add_to_convolved(self, inputs: List[Value], total: Value) -> bool:
+        """c + f(c), where c is a convolution of the stream, as between the sublayers of TinyViT: c is the stream."""
+        branches = self._values.list_branches(inputs[0])
+        first, *rest = branches[0].linears if len(branches) == 1 else [None]
+        if not rest or "convolution" not in first.op.name or not self._values.is_stream(first.read):
+            return False
+        stream, branch = sorted(inputs, key=lambda v: v.root.order)
+        if not first.op.order <= stream.root.order < rest[0].op.order or self._norms.at(first.read):
+            return False
+        branches[0].linears = rest
+        self._values.settle(stream)
+        self.end(Sum(total, stream, branch, branches))
+        return True
+
+    def _add_gated(self, inputs: List[Value], total: Value) -> bool:
+        """g ⊙ x + h: the sum keeps a part of the stream, by a gate that is computed of it, as highways do."""
+        for kept in inputs:
+            op = kept.root.op
+            if op is None or op.name != "mul" or len(op.inputs) != 2:
+                continue
+            stream = next((v for v in op.inputs if self._values.has_stream(v) and self._norms.at(v) is None), None)
+            if stream is not None:
+                self._values.set(total, frozenset([self._join_gated(self._values.union_of(inputs))]))
+                self.end(Sum(total, stream, total, self._values.list_branches(total), is_mixed=True))
+                return True
+        return False
+
+    def _join_gated(self, branches: Branches) -> int:
+        """Unites a gate with the branches that it has read before they were added."""
+        read = {linear.read.root for branch in self._values.list(branches) for linear in branch.linears}
+        for root in read & self._without_stream.keys():
+            gated = self._without_stream.pop(root)
+            branches |= self._values.numbers_of(gated.branches)
+            gated.branches = []
+        return self._values.unite(branches)
+
+    def _is_gated_stream(self, branch: Value, stream: Value) -> bool:
+        """x + x·g(x): a product with the stream is the stream's own, as in x·(1 + g)."""
+        op = branch.root.op
+        return op is not None and op.name == "mul" and any(
+            v.root is stream.root for v in op.inputs)
+
+    def end(self, ended: Sum) -> None:
+        """Adds a sum: its branches have joined the stream."""
+        self._values.end(self._values.branches_of(ended.branch) or STREAM)
+        self._values.set(ended.total, STREAM)
+        self._sum_of[ended.total.root] = ended
+        self.last = ended
+        if ended.stream is not None and self._norms.at(ended.stream) is not None:
+            self._over_norms[ended.total.root] = ended
+        self.found.append(ended)
+
+    def end_without_stream(self, read: Value, state: Branches) -> None:
+        norm = self._norms.at(read)
+        total = self._values.upright(read if norm is None else norm.read)
+        stream = self._stream_within(total)
+        ended = Sum(total, stream, total, self._values.list(state), is_mixed=stream is not None)
+        if stream is None:
+            self._without_stream[total.root] = ended
+        else:
+            self._excuse_gated(ended)
+        self._values.end(state)
+        self._values.settle(total)
+        if norm is not None:
+            self._values.settle(norm.gave)
+        self.end(ended)
+
+    def _excuse_inner(self, inputs: List[Value]) -> None:
+        """A sum h + f of a norm's output h that is added to the stream in its turn, as LAuReL's, is a branch."""
+        for value, other in (inputs, inputs[::-1]):
+            inner = self._over_norms.get(value.root)
+            if inner is not None and inner.stream is not None and other.root is not inner.stream.root:
+                inner.is_mixed = True
+
+    def excuse_difference(self, op: Op, inputs: List[Value]) -> None:
+        """x − f that a gate multiplies next, as in the GRU's f + z ⊙ (x − f), is no sum of the stream."""
+        last = self.last
+        if op.name != "mul" or last is None or last.total.op is None or last.total.op.name != "sub":
+            return
+        if any(v.root is last.total.root for v in inputs) and any(self._values.branches_of(v) for v in inputs):
+            last.is_mixed = True
+
+    def _excuse_gated(self, mixed: Sum) -> None:
+        """A branch that was read in place of a sum was read by the gate of this one."""
+        read = {linear.read.root for branch in mixed.branches for linear in branch.linears}
+        for root in read & self._without_stream.keys():
+            gated = self._without_stream.pop(root)
+            gated.stream, gated.is_mixed = mixed.stream, True
+
+    def _stream_within(self, value: Value, depth: int = MOST_MIXED) -> Optional[Value]:
+        """The stream that gates have mixed with branches, as z ⊙ x + (1 − z) ⊙ f, to which some tokens' branches
+        are added, or that a linear map has projected before the sum, W·x + f."""
+        if self._values.has_stream(value):
+            return value
+        op = value.root.op
+        linear = next((n for n in self._linears if n.op is op), None)
+        if linear is not None and depth < MOST_MIXED and self._values.is_stream(linear.read):
+            return linear.read if self._values.has_stream_shape(linear.read) else None
+        if op is None or depth == 0 or op.name not in MIXING:
+            return None
+        summed = op.inputs[:1] if op.name in BIASED else op.inputs
+        found = (self._stream_within(v, depth - 1) for v in summed if self._values.branches_of(v) is not None)
+        return next((v for v in found if v is not None), None)
+
+
+def is_older(value: Value, begin: int, depth: int = 4) -> bool:
+    """Whether a value was there before the operator `begin`, or is a sum or a multiple of such values."""
+    op = value.root.op
+    if value.root.order < begin or op is None or depth == 0:
+        return value.root.order < begin
+    return op.name in SCALING and all(is_older(v, begin, depth - 1) for v in op.inputs)
+
+
+def in_order(value: Value) -> Value:
+    """The value before its tokens were moved, as those of shifted windows are."""
+    while value.root.op is not None and value.root.op.name in REORDERING:
+        value = value.root.op.inputs[0]
+    return value
+
+
+def peel(value: Value, values: StreamValues, norms: NormFinder) -> List[Tuple[Value, str]]:
+    """The steps from the value that is added to the stream back to the branch's output, as (value, the kind of the step
+    behind it): "", "norm", "dropout", "mask" (of 0 and 1), "gains" (learned) or "scale"."""
+    steps = [(value, "")]
+    while True:
+        value = steps[-1][0]
+        norm = norms.at(value)
+        if norm is not None:
+            steps.append((norm.read, "norm"))
+            continue
+        op = value.root.op
+        if op is None:
+            return steps
+        inside = [v for v in op.inputs if values.branches_of(v)]
+        others = [v for v in op.inputs if not values.branches_of(v)]
+        if op.name == "native_dropout":
+            steps.append((inside[0], "dropout"))
+        elif op.name in ("mul", "div") and len(inside) == 1 and values.has_stream_shape(inside[0]) \
+                and not any(values.is_stream(v) for v in others):
+            steps.append((inside[0], kind_of_factor(others)))
+        else:
+            return steps
+
+
+def is_random(value: Value, depth: int = 4) -> bool:
+    """Whether a value is drawn at random, as the number by which stochastic depth keeps or drops a branch."""
+    op = value.root.op
+    return op is not None and depth > 0 and (op.name in RANDOM or any(is_random(v, depth - 1) for v in op.inputs))
+
+
+def kind_of_factor(factors: List[Value]) -> str:
+    if any(is_random(v) for v in factors if v.tensor.numel() == 1):
+        return "dropout"
+    masks = [v for v in factors if not v.parameter and v.tensor.numel() not in (1, v.tensor.shape[-1])]
+    if masks:
+        return "mask" if all(v.numbers.max() == 1 for v in masks) else "dropout"
+    return "gains" if any(v.parameter for v in factors) else "scale"

@@ -1,0 +1,168 @@
+"""What is found in the graph of a forward pass. The graphs are written by hand: no model runs."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from addnorm.probe.find.layers import Element  # noqa: E402
+from addnorm.probe.find.streams import find_streams  # noqa: E402
+from addnorm.probe.record.graph import Enter, Graph, Leave, Op, Value  # noqa: E402
+from torch import nn  # noqa: E402
+
+SHAPE = 2, 3, 32
+NAMED = {"attention": (), "feed_forward": ()}
+
+
+class Layer(nn.Module):
+    pass
+
+
+class Writer:
+    """Writes a graph, operator by operator."""
+
+    def __init__(self):
+        self.graph = Graph({})
+        self._count = 0
+        self.module = ""
+
+    def op(self, name, *inputs, shape=SHAPE, numbers=(), **named):
+        self._count += 1
+        op = Op(name, None, [*inputs, *numbers], named, self.module, self._count)
+        op.inputs, op.outputs = list(inputs), [Value(torch.zeros(shape), op)]
+        self.graph.events.append(op)
+        return op.outputs[0]
+
+    def linear(self, x, name, outputs=32):
+        weight = Value(torch.zeros(x.shape[-1], outputs), parameter=f"{self.module}.{name}.weight")
+        return self.op("mm", x, weight, shape=(*x.shape[:-1], outputs))
+
+    def norm(self, x):
+        return self.op("native_layer_norm", x, numbers=([32],))
+
+    def attention(self, x):
+        q, k, v = (self.linear(x, name) for name in ("q", "k", "v"))
+        weights = self.op("_softmax", self.op("bmm", q, k, shape=(2, 3, 3)), shape=(2, 3, 3), dim=-1)
+        return self.linear(self.op("bmm", weights, v), "proj")
+
+    def feed_forward(self, x):
+        return self.linear(self.op("relu", self.linear(x, "up", 128), shape=(2, 3, 128)), "down")
+
+
+def pre_norm(w, x):
+    x = w.op("add", x, w.attention(w.norm(x)))
+    return w.op("add", x, w.feed_forward(w.norm(x)))
+
+
+def post_norm(w, x):
+    x = w.norm(w.op("add", x, w.attention(x)))
+    return w.norm(w.op("add", x, w.feed_forward(x)))
+
+
+def peri_norm(w, x):
+    x = w.op("add", x, w.norm(w.attention(w.norm(x))))
+    return w.op("add", x, w.norm(w.feed_forward(w.norm(x))))
+
+
+def parallel(w, x):
+    h = w.norm(x)
+    return w.op("add", x, w.op("add", w.attention(h), w.feed_forward(h)))
+
+
+def written_out(w, x):
+    """RMSNorm by its operators."""
+    def norm(x):
+        size = w.op("rsqrt", w.op("mean", w.op("pow", x), shape=(2, 3, 1)), shape=(2, 3, 1))
+        return w.op("mul", x, size)
+
+    x = w.op("add", x, w.attention(norm(x)))
+    return w.op("add", x, w.feed_forward(norm(x)))
+
+
+def without_sum(w, x):
+    return w.feed_forward(w.norm(w.op("add", x, w.attention(w.norm(x)))))
+
+
+def found(layer, count=3):
+    w, elements = Writer(), []
+    x = Value(torch.zeros(SHAPE))
+    for i in range(count):
+        w.module, module = f"layers.{i}", Layer()
+        elements.append(Element(w.module, module))
+        w.graph.events.append(Enter(w.module, [x]))
+        given, x = x, layer(w, x)
+        w.graph.events.append(Leave(w.module, module, [given], [x]))
+    w.module = ""
+    w.graph.outputs = [w.norm(x)]
+    return find_streams(w.graph, elements, NAMED)
+
+
+@pytest.mark.parametrize("layer, slots", [
+    (pre_norm, ["before"]), (post_norm, ["after"]), (peri_norm, ["before", "inside"]), (written_out, ["before"])])
+def test_finds_sublayers_and_the_places_of_their_norms(layer, slots):
+    stream, = found(layer).streams
+    assert [[(sub.kind, sub.layer, sub.module) for sub in subs] for subs in stream.layers] == [
+        [("attention", i, f"layers.{i}"), ("feed_forward", i, f"layers.{i}")] for i in range(3)]
+    for sub in (sub for subs in stream.layers for sub in subs):
+        assert [slot for slot, _ in sub.norms()] == slots
+        assert sub.sum.stream is not None and not sub.sum.is_mixed
+    assert (stream.final_norm is not None) and stream.is_last
+
+
+def test_finds_branches_that_join_the_stream_in_one_sum():
+    stream, = found(parallel).streams
+    for subs in stream.layers:
+        assert [sub.kind for sub in subs] == ["attention", "feed_forward"]
+        assert subs[0].sum is subs[1].sum
+        assert [len(sub.branch.linears) for sub in subs] == [4, 2]
+        assert [len(sub.beside) for sub in subs] == [1, 1]
+
+
+def test_finds_where_a_branch_takes_the_place_of_a_sum():
+    stream, = found(without_sum).streams
+    assert [[sub.sum.stream is not None for sub in subs] for subs in stream.layers] == [[True, False]] * 3
+
+
+def test_finds_a_gate_between_stream_and_branch():
+    def gated(w, x):
+        f = w.attention(w.norm(x))
+        gate = w.op("sigmoid", w.linear(f, "gate"))
+        x = w.op("add", w.op("mul", gate, x), w.op("mul", w.op("rsub", gate), f))
+        return w.op("add", x, w.feed_forward(w.norm(x)))
+
+    stream, = found(gated).streams
+    assert [[sub.sum.is_mixed for sub in subs] for subs in stream.layers] == [[True, False]] * 3
+
+
+def test_another_list_of_layers_that_reads_something_else_has_a_stream_of_its_own():
+    w, elements, outputs = Writer(), [], []
+    for stack in "encoder", "decoder":
+        x = Value(torch.zeros(SHAPE))
+        for i in range(2):
+            w.module, module = f"{stack}.{i}", Layer()
+            elements.append(Element(w.module, module))
+            w.graph.events.append(Enter(w.module, [x]))
+            given, x = x, pre_norm(w, x)
+            w.graph.events.append(Leave(w.module, module, [given], [x]))
+        w.module = ""
+        outputs.append(w.norm(x))
+    w.graph.outputs = outputs[1:]
+    streams = find_streams(w.graph, elements, NAMED).streams
+    assert [[subs[0].layer for subs in stream.layers] for stream in streams] == [[0, 1], [2, 3]]
+    assert [stream.embedding is not None for stream in streams] == [True, False]
+    assert [stream.is_last for stream in streams] == [False, True]
+
+
+def test_a_pass_without_layers_has_no_stream():
+    assert not found(pre_norm, 0).streams
+
+
+def test_an_error_of_the_search_names_its_layer_and_ends_nothing_else(monkeypatch):
+    from addnorm.probe.find.flow import Flow
+    take = Flow._take_op
+
+    def fails(self, op):
+        if op.module == "layers.1":
+            raise ValueError("a strange operator")
+        take(self, op)
+
+    monkeypatch.setattr(Flow, "_take_op", fails)
+    assert found(pre_norm).missed == {"layers.1": "ValueError: a strange operator"}
