@@ -99,6 +99,11 @@ constexpr BehaviourRule kBehaviourRules[] = {
      "a gradient for every parameter that is to be trained and matters",
      "look for detach(), .data, no_grad() or argmax on the way; requires_grad_(False) if it is "
      "meant"},
+    {"gradient-zero", exceeds_limit, kBroken, kSuspicious,
+     "the gradient of {value:.0f} values is {detail}",
+     "a gradient other than 0 for every parameter that is to be trained",
+     "look for a factor of 0 on the way: two matrices that are both 0, as LoRA's must not be; a gate "
+     "that is saturated; a weight that is always 1, as that of a router's only expert"},
     {"gamma-ignored", exceeds_limit, kBroken, kBroken,
      "its norm is called, and what it gives does not depend on these {value:.0f} values",
      "γ ⊙ x̂ + β", "multiply by the weight and add the bias, or have none"},
