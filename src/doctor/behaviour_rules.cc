@@ -60,6 +60,11 @@ bool is_forgotten(const io::Check& check, const Subject& /*subject*/) {
   return check.value > 0 && (check.value <= 0.5 || !check.declared.empty());
 }
 
+/// The check itself is that one layer differs from all its counterparts.
+bool is_odd(const io::Check& /*check*/, const Subject& /*subject*/) {
+  return true;
+}
+
 bool is_left_out(const io::Check& check, const Subject& /*subject*/) {
   return check.value > 0.5 && check.declared.empty();
 }
@@ -102,7 +107,8 @@ constexpr BehaviourRule kBehaviourRules[] = {
     {"gradient-zero", exceeds_limit, kBroken, kSuspicious,
      "the gradient of {value:.0f} values is {detail}",
      "a gradient other than 0 for every parameter that is to be trained",
-     "look for a factor of 0 on the way: two matrices that are both 0, as LoRA's must not be; a gate "
+     "look for a factor of 0 on the way: two matrices that are both 0, as LoRA's must not be; a "
+     "gate "
      "that is saturated; a weight that is always 1, as that of a router's only expert"},
     {"gamma-ignored", exceeds_limit, kBroken, kBroken,
      "its norm is called, and what it gives does not depend on these {value:.0f} values",
@@ -120,6 +126,17 @@ constexpr BehaviourRule kBehaviourRules[] = {
     {"attention-scale", is_unscaled, kSuspicious, kSuspicious,
      "the softmax reads {value:.3g}·q·k; {detail}",
      "1/√d = {limit:.3g} (Vaswani et al. 2017, section 3.2.1)", "divide q·k by √d, once"},
+    {"attention-scale-odd", is_odd, kSuspicious, kSuspicious, "the softmax reads {value:.3g}·q·k",
+     "{limit:.3g}·q·k, as in {detail}", "use one factor in all layers"},
+    {"softmax-axis", exceeds_limit, kBroken, kSuspicious,
+     "the softmax runs over {detail}, and the product with the values sums over keys",
+     "weights that add up to 1 for each query", "softmax(dim=-1) of scores [..., queries, keys]"},
+    {"attention-constant", exceeds_limit, kSuspicious, kSuspicious,
+     "its {detail} are the same for all tokens", "{detail} that depend on the token",
+     "look at what the projection reads, and for a broadcast or an index in place of all tokens"},
+    {"heads-alike", exceeds_limit, kSuspicious, kSuspicious,
+     "{detail} give the same weights to the same keys", "heads that differ",
+     "look at the reshape into heads, and whether one projection was copied into all heads"},
     {"norm-shared", exceeds_limit, kSuspicious, kNote,
      "one norm, with one γ, is called {value:.3g} times by the module around it",
      "a norm of its own at each place", "look at the names of the norms in forward()"},

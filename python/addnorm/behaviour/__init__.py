@@ -14,6 +14,7 @@ from typing import Any, Callable
 from torch import Tensor, nn
 
 from .._snapshot import unchanged
+from .attention import AttentionChecks
 from .gradients import Gradients, measure_frozen, measure_initial_loss, measure_missing, next_token_targets
 from .locality import Targets, Tracer, measure_locality
 from .norms import NormInputs, measure_statistics
@@ -51,7 +52,7 @@ def measure(model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], *,
 def _measure(s: Subject, optimizers: list[Any]) -> None:
     gradients: Gradients | None = None
     targets: Targets | None = None
-    dropout, norms, scale = StreamDropout(s), NormInputs(), AttentionScale(s)
+    dropout, norms, scale, attention = StreamDropout(s), NormInputs(), AttentionScale(s), AttentionChecks(s)
     with s.part("gradients"):
         with Functions(dropout):
             gradients = Gradients(s, watch=(dropout.enter,))
@@ -60,9 +61,10 @@ def _measure(s: Subject, optimizers: list[Any]) -> None:
         measure_initial_loss(s, gradients)
     tracer = Tracer(s)
     with s.part("future-leak, batch-leak"):
-        with Functions(scale):
+        with Functions(scale, attention):
             tracer.forward(watch=(norms.enter,))
         scale.add()
+        attention.add()
         measure_locality(s, tracer, targets)
     if tracer.output is not None:
         output = tracer.output.detach()

@@ -33,7 +33,7 @@ def measure_zero(s: Subject, g: Gradients) -> None:
     for name, share in _lost_beside_counterparts(sizes):
         small[name] = f"{share:.1g} of that of its counterparts in other layers"
     small = _without_excused(s, g, small)
-    for place in cover(s, small, sizes):
+    for place in cover(s, small, small):
         names = [n for n in small if n == place or n.startswith(place + ".")]
         s.add("gradient-zero", sum(s.parameters[n].numel() for n in names), where=place, detail=small[names[0]])
 
