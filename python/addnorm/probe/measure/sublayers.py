@@ -44,7 +44,7 @@ class Measurement:
         self._fit = measured.fit
         shape = flow.x.tensor.shape
         self._rows = rows_of(shape)
-        self._gradients = Gradients(measured, flow, self._rows, self._modules)
+        self._gradients = Gradients(measured, flow, self._rows, self._modules, self._parameters)
         self._earlier: Optional[Value] = None  # the stream that the sublayer before read
         self._previous: Optional[Sublayer] = None
         if stream.embedding is not None:
@@ -116,14 +116,19 @@ class Measurement:
             entry["gain_at_zero"] = 1
 
     def _fit_passage(self, entry: Numbers, sub: Sublayer) -> None:
-        """Fits what a sublayer reads to what the one before left, and to that one's norm, where it is not the same."""
-        previous, x = self._previous, sub.x
+        """Fits the value that a sublayer or its norm reads to what the sublayer before left, to that one's norm, and to
+        what that one read, if it is not the first of these."""
+        previous, x = self._previous, sub.x if sub.before is None else sub.before.read
         self._previous = sub
-        left = [self._flow.x] if previous is None else [previous.leaves]
-        left += [] if previous is None or previous.before is None else [previous.before.gave]
+        parts = {"left": self._flow.x if previous is None else previous.leaves}
+        if previous is not None and previous.before is not None:
+            parts["left_norm"] = previous.before.gave
+        if previous is not None and previous.sum is not sub.sum and previous.x.root is x.root:
+            parts["earlier"] = previous.x
+        left = list(parts.values())
         if x.root is left[0].root or self._flow.lanes or any(v.tensor.numel() != x.tensor.numel() for v in left):
             return
-        names = ["left", "left_norm"][:len(left)]
+        names = list(parts)
         rows = self._rows.values(x)
         dtype, count = rows.dtype, rows.numel()
 
