@@ -13,7 +13,7 @@ from ..find.attention import fused_options, scores_of
 from ..find.names import first_tensor, is_norm, norm_of_attention, stem_of, weight_named
 from ..find.parts import Linear, Norm
 from ..find.streams import Stream
-from ..find.sublayers import Sublayer, is_made_of
+from ..find.sublayers import Sublayer, factors_between, is_made_of
 from ..fit.attention import fused_scores, read_scores, score_numbers, some_queries
 from ..fit.batch import Numbers
 from ..fit.sums import InnerProducts, inner_products
@@ -81,6 +81,7 @@ class Measurement:
         self._fit_passage(self._measured.entries[at("x")], sub)
         if consumed is not None:
             self._record_norm(at("before"), "before", sub.before, consumed, self._past_norm(sub))
+            self._fit_modulation(self._measured.entries[at("before")], sub)
         self._record(at("branch"), sub.output, then=functools.partial(
             self._note_gain_at_zero, layer_module=sub.module))
         if sub.inside is not None:
@@ -129,6 +130,10 @@ class Measurement:
         if x.root is left[0].root or self._flow.lanes or any(v.tensor.numel() != x.tensor.numel() for v in left):
             return
         names = list(parts)
+        gates = factors_between(x, left[0], self._values)
+        if gates:
+            self._fit(moment_numbers, [gates[0].numbers.flatten()], lambda numbers: entry.update(
+                stream_gain=read_moments(numbers)["rms"]))
         rows = self._rows.values(x)
         dtype, count = rows.dtype, rows.numel()
 
@@ -138,6 +143,13 @@ class Measurement:
                 entry.update({name: value for name, value in fit.items() if name != "unexplained"})
 
         self._fit(inner_products, [rows, *map(self._rows.values, left)], read)
+
+    def _fit_modulation(self, entry: Numbers, sub: Sublayer) -> None:
+        """Measures the factors that multiply a norm's output before the sublayer reads it, as those of adaLN."""
+        factors = factors_between(sub.reads, sub.before.gave, self._values)
+        if factors:
+            self._fit(moment_numbers, [factors[0].numbers.flatten()], lambda numbers: entry.update(
+                (f"modulation_{key}", value) for key, value in read_moments(numbers).items() if key in ("mean", "std")))
 
     def _record_lanes(self, site: Site, sub: Sublayer) -> None:
         """A sum for each lane, and the lanes' gradient."""
