@@ -13,6 +13,7 @@
 #include "doctor/diagnose.h"
 #include "doctor/open_model.h"
 #include "io/profile.h"
+#include "model/family_facts.h"
 #include "module.h"
 #include "report/doctor_report.h"
 #include "report/doctor_words.h"
@@ -60,6 +61,19 @@ std::vector<std::pair<std::size_t, std::string>> groups_of(const report::Diagnos
   return groups;
 }
 
+/// Returns the known facts of a family of models; numbers and kinds that are unknown have no key.
+py::dict facts_of(const std::string& model_type) {
+  const model::FamilyFacts facts = model::family_facts(model_type);
+  py::dict dict;
+  if (facts.norm) dict["norm"] = std::string(to_string(*facts.norm));
+  if (facts.gamma_form) dict["gamma_form"] = std::string(to_string(*facts.gamma_form));
+  if (facts.epsilons[0] > 0) dict["epsilons"] = facts.epsilons;
+  dict["has_scaled_scores"] = facts.has_scaled_scores;
+  dict["has_scaled_projections"] = facts.has_scaled_projections;
+  dict["has_normalized_stream"] = facts.has_normalized_stream;
+  return dict;
+}
+
 }  // namespace
 
 void add_doctor(py::module_& m) {
@@ -77,6 +91,7 @@ void add_doctor(py::module_& m) {
       .def("html", &report::doctor_html, Release());
   m.def("diagnose", &cli::diagnose, Release());
   m.def("is_profile", &doctor::is_profile);
+  m.def("family_facts", &facts_of);
 }
 
 }  // namespace addnorm::python

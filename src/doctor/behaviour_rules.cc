@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "doctor/rules.h"
+#include "model/family_facts.h"
 
 /// Rules over the checks of a profile: what changed when something was changed that should matter,
 /// or should not. A rule is a row.
@@ -48,12 +49,11 @@ bool is_rounded_away(const io::Check& check, const Subject& /*subject*/) {
   return check.value > 0 && check.value < check.limit;
 }
 
-/// From heads of width 8 on, the factors 1 and 1/√d are 2.8 apart, and no others are written. T5
-/// and GPT-Neo have the factor in their initialization.
+/// The factors 1 and 1/√d are 2.8 apart for heads of width 8, and more for wider ones. Models have
+/// no other factors.
 bool is_unscaled(const io::Check& check, const Subject& subject) {
-  const std::string& family = subject.profile.model.model_type;
-  const bool has_scaled_weights = family.find("t5") != std::string::npos || family == "gpt_neo";
-  return check.value > 2 * check.limit && !has_scaled_weights;
+  return check.value > 2 * check.limit &&
+         model::family_facts(subject.profile.model.model_type).has_scaled_scores;
 }
 
 bool is_forgotten(const io::Check& check, const Subject& /*subject*/) {

@@ -1,5 +1,7 @@
 #include "doctor/diagnose.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "doctor/consequences.h"
@@ -8,7 +10,7 @@
 namespace addnorm::doctor {
 namespace {
 
-constexpr void (*kRules[])(const Subject&, Findings&) = {
+constexpr Rule* kRules[] = {
     find_wrong_sums,
     find_detached_parts,
     find_unexplained_sums,
@@ -61,7 +63,7 @@ constexpr void (*kRules[])(const Subject&, Findings&) = {
 
 std::vector<Finding> find_all(const Subject& subject) {
   std::vector<Finding> findings;
-  for (const auto rule : kRules) rule(subject, findings);
+  for (Rule* rule : kRules) rule(subject, findings);
   const std::vector<std::string>& modules = subject.profile.model.layer_modules;
   for (Finding& finding : findings) {
     const std::optional<Site>& site = finding.site;

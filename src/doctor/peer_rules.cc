@@ -19,7 +19,7 @@ constexpr std::size_t kLeastPeers = 4;
 
 /// A number at a place.
 struct Seen {
-  const probe::ProfileEntry* entry;
+  const ProfileEntry* entry;
   double value;
 };
 
@@ -43,30 +43,34 @@ const Seen* odd_one_out(const std::vector<Seen>& all, const Alike& is_alike) {
 
 void find_changed_streams(const Subject& subject, Findings& findings) {
   constexpr double kChanged = 0.02;
+  struct Changed {
+    Site site;
+    double left, norm;
+  };
   std::size_t n_sublayers = 0;
-  std::vector<const probe::ProfileEntry*> changed;
-  for (const probe::ProfileEntry& entry : last_entries(subject.profile)) {
-    if (!entry.site.in_layer() || entry.site.point != Point::kX) continue;
+  std::vector<Changed> changed;
+  for_point(subject, Point::kX, [&](const ProfileEntry& x) {
+    if (!x.site.in_layer()) return;
     ++n_sublayers;
-    if (std::abs(entry.from_left - 1) > kChanged || std::abs(entry.from_left_norm) > kChanged)
-      changed.push_back(&entry);
-  }
+    const probe::InputFit& fit = fit_or_empty(x.input);
+    const Changed one{x.site, fit.from_left.value_or(1), fit.from_left_norm.value_or(0)};
+    if (std::abs(one.left - 1) > kChanged || std::abs(one.norm) > kChanged) changed.push_back(one);
+  });
   if (changed.size() != 1 || n_sublayers < kLeastPeers + 1) return;
-  const probe::ProfileEntry& odd = *changed.front();
-  const std::string norm = std::abs(odd.from_left_norm) > kChanged
-                               ? fmt::format(" + {:.2f}·h, its norm's output", odd.from_left_norm)
+  const auto& [site, left, from_norm] = changed.front();
+  const std::string norm = std::abs(from_norm) > kChanged
+                               ? fmt::format(" + {:.2f}·h, its norm's output", from_norm)
                                : "";
   findings.push_back(
       {.rule = "stream-changed",
        .severity = Severity::kSuspicious,
-       .site = odd.site,
-       .where = place_text(odd.site),
-       .what = fmt::format("reads {:.2f}·s{}, where s is what the sublayer before left",
-                           odd.from_left, norm),
+       .site = site,
+       .what =
+           fmt::format("reads {:.2f}·s{}, where s is what the sublayer before left", left, norm),
        .because = fmt::format("the {} other sublayers read s", n_sublayers - 1),
        .fix = "look between the two for a factor, a second addition, or a stream that is added to "
               "itself",
-       .measured = odd.from_left,
+       .measured = left,
        .expected = 1});
 }
 
@@ -74,11 +78,11 @@ void find_odd_epsilon(const Subject& subject, Findings& findings) {
   constexpr double kOdd = 5;
   using Place = std::tuple<SublayerKind, Point, NormSlot, Projection>;
   std::map<Place, std::vector<Seen>> places;
-  for_all_norms(subject, [&](const probe::ProfileEntry& norm) {
+  for_all_norms(subject, [&](const ProfileEntry& norm, const probe::NormFit& fit) {
     const Site& site = norm.site;
-    if (site.in_layer() && norm.declared_eps > 0)
-      places[{site.sublayer, site.point, site.norm, site.projection}].push_back(
-          {&norm, norm.declared_eps});
+    const double epsilon = fit.declared_eps.value_or(0);
+    if (site.in_layer() && epsilon > 0)
+      places[{site.sublayer, site.point, site.norm, site.projection}].push_back({&norm, epsilon});
   });
   for (const auto& [place, norms] : places) {
     const Seen* odd = odd_one_out(
@@ -93,7 +97,6 @@ void find_odd_epsilon(const Subject& subject, Findings& findings) {
     findings.push_back({.rule = "epsilon-odd",
                         .severity = Severity::kSuspicious,
                         .site = site,
-                        .where = norm_text(site),
                         .what = fmt::format("ε is {:.0e}", odd->value),
                         .because = fmt::format("the same norm of the {} other layers has {:.0e}",
                                                norms.size() - 1, usual),
