@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "doctor/norm_fit.h"
@@ -38,6 +39,14 @@ bool has_wrong_slope(const DivisorFit& fit, const std::string& dtype, double eps
          !is_doubled(fit) && !is_outside_the_root(fit, epsilon);
 }
 
+/// The slopes that a wrong count of features gives, n being the number of features. Another slope
+/// is a factor behind the norm.
+bool is_of_wrong_count(double slope, double n) {
+  return std::ranges::any_of(std::array{n / (n - 1), (n - 1) / n, n, 1 / n}, [&](double known) {
+    return std::abs(slope / known - 1) < std::min(1e-2, 0.5 * std::abs(known - 1));
+  });
+}
+
 /// " = n/(n − 1)" where that is the slope, n being the number of features.
 std::string slope_text(double slope, double features) {
   if (std::abs(slope * (features - 1) / features - 1) < 1e-3) return " = n/(n − 1)";
@@ -62,6 +71,7 @@ void find_wrong_divisors(const Subject& subject, Findings& findings) {
     const double declared = model.norm_at(norm.site.layer).eps;
     if (!has_wrong_slope(*fit.divisor, norm.dtype, declared)) return;
     const double slope = *fit.divisor->slope;
+    if (!is_of_wrong_count(slope, double(model.d_model))) return;
     findings.push_back(
         {.rule = "variance-divisor",
          .site = norm.site,

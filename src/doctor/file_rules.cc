@@ -124,6 +124,17 @@ void find_unusual_epsilon(const Subject& subject, Findings& findings) {
        .measure = loss_measure()});
 }
 
+Finding gains_around_zero(std::size_t count, std::size_t norms) {
+  return {.rule = "gain-around-zero",
+          .severity = Severity::kSuspicious,
+          .where = "all norms",
+          .what = fmt::format("the γ of {} of {} norms lie around 0", count, norms),
+          .because = "a gain starts at 1; trained gains rarely change their sign",
+          .fix =
+              "initialize γ with ones; an initialization of all parameters as weights is often "
+              "the cause"};
+}
+
 /// What the stored γ themselves show; γ that means γ only where no output of a norm was fitted.
 void find_gains_stored_otherwise(const Subject& subject, Findings& findings) {
   if (subject.config) return;  // a run of ours: it is known
@@ -139,8 +150,11 @@ void find_gains_stored_otherwise(const Subject& subject, Findings& findings) {
     around_one += std::abs(entry.mean - 1) < 0.2 && entry.std < 0.3 && entry.min > 0;
   }
   const bool one_plus = form == GammaForm::kOnePlus;
-  // A fit tells what is done with γ; of γ near 0 it tells that it is meant.
-  if ((is_fitted && !one_plus) || norms == 0) return;
+  if (norms == 0) return;
+  if (is_fitted && !one_plus) {  // the fit has shown that γ alone multiplies
+    if (2 * around_zero > norms) findings.push_back(gains_around_zero(around_zero, norms));
+    return;
+  }
   const std::size_t count = one_plus ? around_one : around_zero;
   if (one_plus ? count < norms : 2 * count <= norms) return;
   findings.push_back(

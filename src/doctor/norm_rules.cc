@@ -38,7 +38,9 @@ void find_wrong_statistics(const Subject& subject, Findings& findings) {
     if (fit.divides_by.empty()) return;
     const bool is_declared =
         subject.profile.model.norm_at(norm.site.layer).kind && !is_norm_in_attention(norm.site);
-    findings.push_back({.rule = "norm-kind",
+    const bool is_power = fit.divides_by.ends_with("the deviation") ||
+                          fit.divides_by.ends_with("the root mean square");
+    findings.push_back({.rule = is_power ? "norm-power" : "norm-kind",
                         .severity = is_declared ? Severity::kBroken : Severity::kSuspicious,
                         .site = norm.site,
                         .what = fmt::format("divides each row by {}", fit.divides_by),
@@ -46,6 +48,39 @@ void find_wrong_statistics(const Subject& subject, Findings& findings) {
                                        ? "the root of the variance plus ε, as LayerNorm does"
                                        : "the root of the mean square plus ε, as RMSNorm does",
                         .fix = "look at the exponent, at rsqrt or sqrt, and at what is averaged"});
+  });
+}
+
+void find_overflowing_norms(const Subject& subject, Findings& findings) {
+  for_all_norms(subject, [&](const ProfileEntry& norm, const NormFit& fit) {
+    if (!fit.vanished) return;
+    findings.push_back({.rule = "norm-overflow",
+                        .site = norm.site,
+                        .what = "its output is 0, though neither its rows nor γ are",
+                        .because = "γ ⊙ (row − centre)/divisor + β",
+                        .fix =
+                            "compute the statistics in float32: x² of a float16 is infinite from "
+                            "256 on, and its reciprocal is 0"});
+  });
+}
+
+void find_wrong_modulations(const Subject& subject, Findings& findings) {
+  constexpr double kNearOne = 0.7;  // the largest distance from 1; gates have a mean of 1/2
+  for_norms(subject, [&](const ProfileEntry& norm, const NormFit& fit) {
+    if (!fit.modulation_mean || !fit.modulation_std) return;
+    const double mean = *fit.modulation_mean;
+    if (std::abs(mean - 1) < kNearOne || std::abs(mean) > *fit.modulation_std + 1e-3) return;
+    findings.push_back(
+        {.rule = "modulation-around-zero",
+         .severity = Severity::kSuspicious,
+         .site = norm.site,
+         .what = fmt::format("its output is multiplied by computed factors of {:.2g} ± {:.2g}",
+                             mean, *fit.modulation_std),
+         .because = "factors of 1 + scale, which keep the norm's output before training (Peebles & "
+                    "Xie 2023, adaLN)",
+         .fix = "multiply by 1 + scale",
+         .measured = mean,
+         .expected = 1});
   });
 }
 

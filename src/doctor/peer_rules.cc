@@ -74,6 +74,92 @@ void find_changed_streams(const Subject& subject, Findings& findings) {
        .expected = 1});
 }
 
+void find_gated_streams(const Subject& subject, Findings& findings) {
+  for_point(subject, Point::kX, [&](const ProfileEntry& x) {
+    const probe::InputFit& fit = fit_or_empty(x.input);
+    if (!fit.stream_gain) return;
+    findings.push_back(
+        {.rule = "stream-gated",
+         .severity = Severity::kSuspicious,
+         .site = x.site,
+         .what =
+             fmt::format("the sum before it is multiplied by computed factors, of {:.2g} in the "
+                         "root mean square",
+                         *fit.stream_gain),
+         .because = "a gate of the branch alone, x + g ⊙ f: the stream keeps what earlier layers "
+                    "added",
+         .fix = "multiply the branch before it is added",
+         .measured = *fit.stream_gain,
+         .expected = 1});
+  });
+}
+
+namespace {
+
+bool has_finding_at(const Findings& findings, const Site& site, std::string_view prefix) {
+  return std::ranges::any_of(findings, [&](const Finding& finding) {
+    return finding.site == site && finding.rule.starts_with(prefix);
+  });
+}
+
+double usual_of(const std::vector<Seen>& all, const Seen* odd) {
+  return (odd == &all.front() ? all[1] : all.front()).value;
+}
+
+}  // namespace
+
+void find_odd_sums(const Subject& subject, Findings& findings) {
+  constexpr double kOdd = 0.05;
+  std::map<SublayerKind, std::vector<Seen>> streams, branches;
+  for_sums(subject, [&](const ProfileEntry& sum, const probe::SumFit& fit) {
+    if (!sum.site.in_layer() || !fit.from_x || !fit.from_branch) return;
+    streams[sum.site.sublayer].push_back({&sum, *fit.from_x});
+    branches[sum.site.sublayer].push_back({&sum, *fit.from_branch});
+  });
+  const auto add_odd = [&](const std::vector<Seen>& sums, const char* part) {
+    const Seen* odd = odd_one_out(sums, [](double a, double b) { return std::abs(a - b) < kOdd; });
+    if (odd == nullptr || has_finding_at(findings, odd->entry->site, "")) return;
+    const double usual = usual_of(sums, odd);
+    findings.push_back(
+        {.rule = "sum-odd",
+         .severity = Severity::kSuspicious,
+         .site = odd->entry->site,
+         .what = fmt::format("the sum takes {:.3g} times the {}", odd->value, part),
+         .because = fmt::format("{:.3g} times in the {} other layers", usual, sums.size() - 1),
+         .fix = "use one factor in all layers, or say the other one in the config",
+         .measured = odd->value,
+         .expected = usual});
+  };
+  for (const auto& [kind, sums] : streams) add_odd(sums, "stream");
+  for (const auto& [kind, sums] : branches) add_odd(sums, "branch");
+}
+
+void find_odd_scales(const Subject& subject, Findings& findings) {
+  constexpr double kOdd = 0.05;
+  std::map<std::pair<SublayerKind, Point>, std::vector<Seen>> places;
+  for_norms(subject, [&](const ProfileEntry& norm, const probe::NormFit& fit) {
+    const bool has_slope = norm.site.in_layer() && fit.divisor && fit.divisor->slope;
+    if (has_slope && *fit.divisor->slope > 0)
+      places[{norm.site.sublayer, norm.site.point}].push_back(
+          {&norm, 1 / std::sqrt(*fit.divisor->slope)});
+  });
+  for (const auto& [place, norms] : places) {
+    const Seen* odd =
+        odd_one_out(norms, [](double a, double b) { return std::abs(a / b - 1) < kOdd; });
+    if (odd == nullptr || has_finding_at(findings, odd->entry->site, "")) continue;
+    const double usual = usual_of(norms, odd);
+    findings.push_back(
+        {.rule = "norm-scale-odd",
+         .severity = Severity::kSuspicious,
+         .site = odd->entry->site,
+         .what = fmt::format("its output is {:.3g} times the normalized row", odd->value),
+         .because = fmt::format("{:.3g} times in the {} other layers", usual, norms.size() - 1),
+         .fix = "use one factor in all layers",
+         .measured = odd->value,
+         .expected = usual});
+  }
+}
+
 void find_odd_epsilon(const Subject& subject, Findings& findings) {
   constexpr double kOdd = 5;
   using Place = std::tuple<SublayerKind, Point, NormSlot, Projection>;
@@ -89,11 +175,8 @@ void find_odd_epsilon(const Subject& subject, Findings& findings) {
         norms, [](double a, double b) { return std::abs(std::log(a / b)) < std::log(kOdd); });
     if (odd == nullptr) continue;
     const Site& site = odd->entry->site;
-    const double usual = (odd == &norms.front() ? norms[1] : norms.front()).value;
-    const bool is_known = std::ranges::any_of(findings, [&](const Finding& finding) {
-      return finding.site == site && finding.rule.starts_with("epsilon");
-    });
-    if (is_known) continue;
+    const double usual = usual_of(norms, odd);
+    if (has_finding_at(findings, site, "epsilon")) continue;
     findings.push_back({.rule = "epsilon-odd",
                         .severity = Severity::kSuspicious,
                         .site = site,

@@ -23,7 +23,7 @@ Rule find_folded_lanes, find_lanes_without_parts, find_turned_carries, find_wron
 
 // norm_rules.cc: the kind of a norm, its axis and its γ
 Rule find_wrong_norm_axis, find_wrong_statistics, find_wrong_norm_kind, find_wrong_gamma_form,
-    find_dead_gains;
+    find_dead_gains, find_overflowing_norms, find_wrong_modulations;
 
 // divisor_rules.cc: the ε of a norm, and all else that its rows are divided by
 Rule find_wrong_epsilon, note_large_epsilon, find_wrong_divisors, find_rounded_statistics,
@@ -33,7 +33,7 @@ Rule find_wrong_epsilon, note_large_epsilon, find_wrong_divisors, find_rounded_s
 Rule find_misplaced_norms, find_missing_final_norm;
 
 // peer_rules.cc: a place that differs from the same place in all other layers
-Rule find_changed_streams, find_odd_epsilon;
+Rule find_changed_streams, find_gated_streams, find_odd_sums, find_odd_epsilon, find_odd_scales;
 
 // signal_rules.cc: what passes
 Rule find_not_finite, find_growing_scores, find_idle_sublayers, note_massive_activations,

@@ -50,6 +50,7 @@ constexpr Key<ProfileEntry> kEntryNumbers[] = {
 constexpr Key<InputFit> kInputNumbers[] = {
     {"from_left", &InputFit::from_left},
     {"from_left_norm", &InputFit::from_left_norm},
+    {"stream_gain", &InputFit::stream_gain},
     {"lanes_folded", &InputFit::lanes_folded},
 };
 constexpr Key<SumFit> kSumNumbers[] = {
@@ -87,9 +88,14 @@ constexpr Key<DivisorFit, double> kDivisorBasis[] = {
 };
 constexpr Key<DivisorFit> kDivisorNumbers[] = {{"divisor_slope", &DivisorFit::slope}};
 constexpr Key<NormFit> kNormNumbers[] = {
-    {"declared_eps", &NormFit::declared_eps}, {"unexplained", &NormFit::unexplained},
-    {"past_norm", &NormFit::past_norm},       {"gamma_offset", &NormFit::gamma_offset},
+    {"declared_eps", &NormFit::declared_eps},
+    {"unexplained", &NormFit::unexplained},
+    {"past_norm", &NormFit::past_norm},
+    {"gamma_offset", &NormFit::gamma_offset},
     {"centred", &NormFit::centred},
+    {"vanished", &NormFit::vanished},
+    {"modulation_mean", &NormFit::modulation_mean},
+    {"modulation_std", &NormFit::modulation_std},
 };
 constexpr Key<NormFit, std::string> kNormTexts[] = {
     {"statistics_over", &NormFit::statistics_over},

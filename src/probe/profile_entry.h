@@ -17,6 +17,8 @@ namespace addnorm::probe {
 struct InputFit {
   std::optional<double> from_left;       ///< a
   std::optional<double> from_left_norm;  ///< b
+  /// RMS of the factors, one for each feature, that multiply s before the sublayer reads it.
+  std::optional<double> stream_gain;
   /// 1: the lanes are copies of one row, though the sublayer before left several.
   std::optional<double> lanes_folded;
 };
@@ -65,8 +67,12 @@ struct NormFit {
   std::optional<double> centred;       ///< centre over mean: 1 of LayerNorm, 0 of RMSNorm
   std::optional<double> gamma_offset;  ///< 0: Γ = γ, 1: Γ = 1 + γ
   std::optional<DivisorFit> divisor;
-  std::string statistics_over;      ///< axes that share a mean, if they are not a row's: "tokens"
-  std::string divides_by;           ///< statistic of a row that is neither deviation nor RMS
+  std::string statistics_over;     ///< axes that share a mean, if they are not a row's: "tokens"
+  std::string divides_by;          ///< statistic of a row that is neither deviation nor RMS
+  std::optional<double> vanished;  ///< 1: y is 0, and neither its rows nor γ are
+  /// Mean and standard deviation of the factors, one for each feature, that a network computes for
+  /// y.
+  std::optional<double> modulation_mean, modulation_std;
   std::optional<double> past_norm;  ///< linear maps that read s, in a branch whose others read y
   // The norm's own code.
   std::string declared_norm;  ///< its kind: "rms"
