@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping
 
 from . import _core
-from .report import Report
+from .report import Report, names_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -44,6 +44,7 @@ def check(model: nn.Module, inputs: Any, *, loss: Callable[[Any], Tensor] | str 
     from ._snapshot import unchanged
     if not isinstance(model, nn.Module):
         raise TypeError(f"model: is {type(model).__name__}, must be a torch.nn.Module")
+    ignore = names_of(ignore)
     network = _model.network(model)
     arguments, named = _call(inputs)
     _check_devices(network, (arguments, named))

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, Callable, Iterable
 
 from . import _core
 from ._undo import Exit, Undo, end_contexts, run_undone
-from .report import Finding, Path, Report
+from .report import Finding, Path, Report, names_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -61,7 +61,7 @@ class watch:
         self.report: Report | None = None
         self._model, self._every, self._log, self._path = model, every, _as_log(log), path
         self._options = {"tokens": tokens, **options}
-        self._ignore = (ignore,) if isinstance(ignore, str) else tuple(ignore)
+        self._ignore = names_of(ignore)
         self._network = _model.network(model)
         self._step, self._forwards = 0, 0
         self._number_of_step = step

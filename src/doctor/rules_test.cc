@@ -458,6 +458,10 @@ TEST(BehaviourRules, JudgeWhatIsAboveTheirLimit) {
       {"update-ratio", 0, 0.5, 0.51, "suspicious", "suspicious"},
       {"update-ratio", 0.002, 0.002, 0.0019, "suspicious", "suspicious"},
       {"update-ratio", 0.002, 0, 0.0019, "suspicious", "suspicious"},
+      {"update-missing", kNone, 0, 1, "suspicious", "suspicious"},
+      {"update-missing", 0.002, 0.002, 0.0019, "suspicious", "suspicious"},
+      {"gradient-not-cleared", 0, 0, 0.25, "suspicious", "suspicious"},
+      {"ranks-differ", 0, 0, 1, "broken", "broken"},
       {"decay-on-gain", 0, 0, 0.1, "note", "note"},
   };
   for (const Case& c : cases) {

@@ -338,6 +338,11 @@ def test_a_copy_that_is_made_within_is_a_model_of_its_own():
     assert all(torch.equal(made(X), expected) for made in copies)
 
 
+def test_a_name_to_ignore_that_is_no_rule_is_an_error_before_the_training():
+    with pytest.raises(addnorm.Error, match='"residual-mising" is no rule.*; the nearest is residual-missing'):
+        addnorm.watch(small_models.decoder(), ignore="residual-mising@layer 2")
+
+
 def test_every_is_at_least_one():
     with pytest.raises(addnorm.Error, match="every is 0, must be at least 1"):
         addnorm.watch(small_models.decoder(), every=0)
