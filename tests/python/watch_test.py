@@ -204,6 +204,13 @@ def test_a_step_that_stays_is_named(monkeypatch):
         with addnorm.watch(model, every=1):
             for _ in range(7):
                 model(X, Y)["loss"].backward()
+                for parameter in model.parameters():
+                    parameter.data.sub_(1e-3)  # which PyTorch does not count as a change
+    assert len(caught) == 1
+    with pytest.warns(UserWarning, match="update-missing.*in 5 forwards and backwards") as caught:
+        with addnorm.watch(model, every=1):
+            for _ in range(7):
+                model(X, Y)["loss"].backward()
     assert len(caught) == 1
 
 
