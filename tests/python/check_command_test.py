@@ -3,12 +3,16 @@
 import json
 import os
 import pathlib
+import pty
 import subprocess
 import sys
+import time
 
+import addnorm
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
+import small_models  # noqa: E402
 
 COMMAND = [sys.executable, "-m", "addnorm", "check"]
 MODELS = """
@@ -103,3 +107,44 @@ def test_help_says_what_the_function_returns(folder):
     assert result.returncode == 0 and "(model, inputs, options)" in result.stdout and "Exit status" in result.stdout
     program = subprocess.run([os.environ["ADDNORM_PROGRAM"], "check", "models:small"], capture_output=True, text=True)
     assert program.returncode == 2 and "python -m addnorm check" in program.stderr
+
+
+# -- The progress of addnorm.check --
+
+
+def shown(monkeypatch, seconds, is_terminal=True):
+    """Returns what check() writes to a terminal while its forward takes some seconds."""
+    from addnorm import _progress
+    monkeypatch.setattr(_progress, "_SECONDS_BEFORE", 0.2)
+    monkeypatch.setattr(_progress, "_SECONDS_BETWEEN", 0.1)
+    model = small_models.decoder(1)
+    model.register_forward_pre_hook(lambda *_: time.sleep(seconds))
+    own, child = pty.openpty() if is_terminal else os.pipe()
+    with open(child, "w") as terminal, monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", terminal)
+        addnorm.check(model, small_models.tokens(), behaviour=False)
+        print("end", file=terminal, flush=True)
+        text = os.read(own, 10000).decode()
+    os.close(own)
+    return text
+
+
+def test_a_check_that_takes_long_shows_its_progress_on_a_terminal(monkeypatch):
+    text = shown(monkeypatch, 1.0)
+    assert "addnorm.check: measures a forward and a backward, 1 s" in text
+    assert text.endswith("\r\x1b[Kend\r\n")
+
+
+def test_nothing_is_shown_where_it_is_fast_or_there_is_no_terminal(monkeypatch):
+    assert shown(monkeypatch, 1.0, is_terminal=False) == "end\n"
+    from addnorm import _progress
+    monkeypatch.setattr(_progress.threading, "Thread", None)
+    assert shown(monkeypatch, 0.0, is_terminal=False) == "end\n"
+    monkeypatch.undo()
+    own, child = pty.openpty()
+    with open(child, "w") as terminal, monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", terminal)
+        addnorm.check(small_models.decoder(1), small_models.tokens(), behaviour=False)
+        print("end", file=terminal, flush=True)
+        assert os.read(own, 1000) == b"end\r\n"
+    os.close(own)
