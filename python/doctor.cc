@@ -3,15 +3,15 @@
 #include <pybind11/stl.h>
 
 #include <cstddef>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "cli/diagnose.h"
-#include "doctor/accepted.h"
-#include "doctor/consequences.h"
-#include "doctor/diagnose.h"
 #include "doctor/open_model.h"
+#include "doctor/rule_names.h"
 #include "io/profile.h"
 #include "model/family_facts.h"
 #include "module.h"
@@ -25,13 +25,7 @@ namespace {
 /// Diagnoses a subject again and leaves out the findings that these names accept.
 report::Diagnosis accepting(const report::Diagnosis& all,
                             const std::vector<std::string>& accepted) {
-  report::Diagnosis diagnosis{.subject = all.subject};
-  diagnosis.findings = doctor::find_all(diagnosis.subject);
-  diagnosis.accepted = std::erase_if(diagnosis.findings, [&](const doctor::Finding& finding) {
-    return doctor::is_accepted(finding, accepted);
-  });
-  doctor::fold_consequences(diagnosis.findings);
-  return diagnosis;
+  return report::diagnose(all.subject, accepted);
 }
 
 report::Diagnosis diagnose_text(const std::string& profile, const std::string& name) {
@@ -92,6 +86,12 @@ void add_doctor(py::module_& m) {
   m.def("diagnose", &cli::diagnose, Release());
   m.def("is_profile", &doctor::is_profile);
   m.def("family_facts", &facts_of);
+  m.def("check_accepted",
+        [](const std::vector<std::string>& names) { doctor::check_accepted(names); });
+  m.def("rule_names", [] {
+    const std::span<const std::string_view> names = doctor::rule_names();
+    return std::vector<std::string>(names.begin(), names.end());
+  });
 }
 
 }  // namespace addnorm::python

@@ -49,6 +49,23 @@ bool is_rounded_away(const io::Check& check, const Subject& /*subject*/) {
   return check.value > 0 && check.value < check.limit;
 }
 
+/// The limit is the smallest relative step that the number format can hold.
+bool is_lost_by_rounding(const io::Check& check, const Subject& /*subject*/) {
+  return check.value < check.limit;
+}
+
+bool is_lost(const io::Check& check) {
+  return check.value > 0 && std::isnan(check.limit);
+}
+
+bool is_lost_everywhere(const io::Check& check, const Subject& /*subject*/) {
+  return is_lost(check) && check.where == "model";
+}
+
+bool is_lost_in_parts(const io::Check& check, const Subject& /*subject*/) {
+  return is_lost(check) && check.where != "model";
+}
+
 /// The factors 1 and 1/√d are 2.8 apart for heads of width 8, and more for wider ones. Models have
 /// no other factors.
 bool is_unscaled(const io::Check& check, const Subject& subject) {
@@ -177,6 +194,27 @@ constexpr BehaviourRule kBehaviourRules[] = {
      "one step changes a weight by {value:.2g} of its size: in {detail} it is rounded away",
      "at least {limit:.2g}, half of the distance between neighbours",
      "keep the weights in float32 and round copies, or round stochastically"},
+    {"update-missing", is_lost_everywhere, kBroken, kBroken,
+     "no value that has a gradient changed: {detail}",
+     "steps of the optimizer that change every parameter with a gradient",
+     "call optimizer.step() of an optimizer that was made from this model's parameters"},
+    {"update-missing", is_lost_in_parts, kSuspicious, kSuspicious,
+     "no value that has a gradient changed: {detail}",
+     "steps of the optimizer that change every parameter with a gradient",
+     "make the optimizer when the model is complete; requires_grad_(False) if it is not to change"},
+    {"update-missing", is_lost_by_rounding, kSuspicious, kSuspicious,
+     "no value that has a gradient changed: {detail}",
+     "steps above {limit:.2g} of the value, half of the distance between neighbours",
+     "keep the weights in float32 and round copies, or round stochastically"},
+    {"gradient-not-cleared", exceeds_limit, kSuspicious, kSuspicious,
+     "an optimizer step used the gradient of the step before once more{more}",
+     "gradients of the batches since the last step only",
+     "optimizer.zero_grad() between two steps, for every optimizer"},
+    {"ranks-differ", exceeds_limit, kBroken, kBroken,
+     "{value:.0f} parameters differ between processes, this one first{more}",
+     "the same parameters in all processes",
+     "average the gradients of all parameters over the processes, as DistributedDataParallel does; "
+     "begin with the same weights"},
     {"decay-on-gain", exceeds_limit, kNote, kNote,
      "weight decay of {value:.3g} also pulls at {detail}",
      "many recipes decay matrices alone: γ around 0 is no rest for a norm",

@@ -62,6 +62,14 @@ TEST(BehaviourRules, JudgeWhatIsAboveTheirLimit) {
       {"update-ratio", 0, 0.5, 0.51, "suspicious", "suspicious"},
       {"update-ratio", 0.002, 0.002, 0.0019, "suspicious", "suspicious"},
       {"update-ratio", 0.002, 0, 0.0019, "suspicious", "suspicious"},
+      {"update-missing", kNone, 0, 1, "suspicious", "suspicious"},
+      {"update-missing", 0.002, 0.002, 0.0019, "suspicious", "suspicious"},
+      {"gradient-not-cleared", 0, 0, 0.25, "suspicious", "suspicious"},
+      {"ranks-differ", 0, 0, 1, "broken", "broken"},
+      {"gradient-zero", kNone, 0, 1, "suspicious", "broken"},
+      {"softmax-axis", kNone, 0, 1, "suspicious", "broken"},
+      {"attention-constant", kNone, 0, 1, "suspicious", "suspicious"},
+      {"heads-alike", kNone, 0, 1, "suspicious", "suspicious"},
       {"decay-on-gain", 0, 0, 0.1, "note", "note"},
   };
   for (const Case& c : cases) {

@@ -129,5 +129,24 @@ TEST(Rules, SeeANormThatIsMissingOrElsewhere) {
   EXPECT_EQ(found(subject).size(), 4U);
 }
 
+TEST(NormRules, NamePowersOverflowAndModulationsAroundZero) {
+  const auto judged = [](const NormFit& fit) {
+    Subject subject = sound();
+    at(subject, 1, kAttention, Point::kBefore).norm = fit;
+    return found(subject);
+  };
+  const auto named = [](const char* rule) {
+    return ElementsAre(std::string(rule) + ", layer 1, attention, norm before it");
+  };
+  EXPECT_THAT(judged({.divides_by = "the reciprocal of the deviation"}), named("norm-power"));
+  EXPECT_THAT(judged({.divides_by = "the mean absolute value"}), named("norm-kind"));
+  EXPECT_THAT(judged({.vanished = 1}), named("norm-overflow"));
+  EXPECT_THAT(judged({.modulation_mean = 0.1, .modulation_std = 0.4}),
+              named("modulation-around-zero"));
+  EXPECT_THAT(judged({.modulation_mean = 1.1, .modulation_std = 0.4}), IsEmpty());
+  EXPECT_THAT(judged({.modulation_mean = 0.5, .modulation_std = 0.2}), IsEmpty()) << "a gate";
+  EXPECT_THAT(judged({.modulation_mean = -0.5, .modulation_std = 0.1}), IsEmpty()) << "trained";
+}
+
 }  // namespace
 }  // namespace addnorm::doctor
