@@ -43,7 +43,7 @@ class Operator:
     cause: str
     action: Callable[[Target, Any], None]
     values: Values
-    """From low to high severity, in the order of the catalog; (None,) if there is nothing to choose."""
+    """The values from low to high severity, as the catalog has them; (None,) if there is nothing to choose."""
     scope: Scope
     scopes: dict[Any, Scope]
     """The scopes of values that have another one."""

@@ -221,7 +221,7 @@ def scale_logits(target: Target, value: float) -> None:
 
 
 def _chosen_classes(target: Target, value: str) -> Tensor:
-    """Of classes: the rarest tenth in the batch, every second, or all."""
+    """The numbers of classes: of the rarest tenth in the batch, of every second, or of all."""
     n = target.parts.head.out_features
     labels = target.batch["labels"].flatten()
     counts = torch.bincount(labels[labels >= 0], minlength=n)

@@ -18,30 +18,33 @@ HEAD = """\
 
 <!-- Made by tests/python/deform/benchmark.py page; do not edit. -->
 
+"""
+
+INTRODUCTION = """
 DEForm (Jahan et al., arXiv 2604.28118) has {operators} operators that damage BERT, DistilBERT, RoBERTa, DistilRoBERTa,
 GPT-2, DistilGPT-2 and GPT-Neo. We did not choose them. This page shows what `addnorm.check(model, batch, optimizer=…)`
 says of the damaged models (transformers {transformers}, PyTorch {torch}).
 
 The operators are written anew from the paper's tables and its published catalog, in `tests/python/deform`. In the
 published package 12 of the injectors change no number of a model (FRG, KFT, KMC, KMD, KSB, NWD, PSI, PTL, QHD, RDR,
-RGC, SDS); ours do what the catalog says. The models are classes of transformers with the configuration values of the
-published checkpoints, but {width} features, {heads} heads and {layers} layers ({distilled} of the distilled ones). "Fresh"
-models have initial weights. "Fitted" ones were trained for {steps} steps on an artificial language, and the encoders for
-{task} more on a classification. Each operator runs with all values of the catalog, in one layer and in all.
+RGC, SDS); ours do what the catalog says. The models are classes of transformers with the configuration values of
+the published checkpoints, but {width} features, {heads} heads and {layers} layers ({distilled} of the distilled
+ones). "Fresh" models have initial weights. "Fitted" ones were trained for {steps} steps on an artificial language,
+and the encoders for {task} more on a classification. Each operator runs with the values of the catalog, in one layer
+(the first, the fourth or the last) and in all; the batch is padded.
 
-Damage is **detected** if the doctor reports a finding, worse than a note, that it does not report of the sound twin. It
-is **named** if such a finding has a rule for this damage, or its place. It is **in scope** if one model can show it
-without a sound twin beside it: in its numbers, its configuration, its optimizer, or in what it does with a batch.
-
+Damage is **detected** if the doctor reports a finding, worse than a note, that it does not report of the sound twin.
+It is **named** if such a finding has a rule for this damage, or its place. It is **in scope** if one model can show
+it without a sound twin beside it: in its numbers, its configuration, its optimizer, or in what it does with a batch.
 """
 
 COMPARED = """
-The paper's detector, which is trained on such damage and reads a whole training run beside a clean one, reaches an F1 of
-{encoder:.3f} on encoders and {decoder:.3f} on decoders. The figures are not measured on the same cases. The paper leaves
-out damage that does not change the accuracy significantly; here all of it counts. The paper's models are fine-tuned
-with the damage; here the doctor sees one batch, before any step. The column "weighted" is the recall with the paper's
-numbers of mutants by category (its Table 2). As in the paper, precision takes as many sound models as damaged ones.
-
+The paper's detector, which is trained on such damage and reads a whole training run beside a sound one, reaches an F1
+of {encoder:.3f} on encoders and {decoder:.3f} on decoders. Its figures and ours are not of the same cases. The paper
+leaves out damage that does not change the accuracy or the perplexity significantly; here all of it counts. The
+paper's models are trained with the damage; here the doctor sees one batch, before any step. "Weighted" is the recall
+with the paper's numbers of damaged models by category (its Table 2). As in the paper, precision takes as many sound
+models as damaged ones.
 """
 
 RUN = """
@@ -62,7 +65,9 @@ python3 -m deform.benchmark table results.jsonl
 
 
 def _wrapped(text: str) -> str:
-    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
+    """The paragraphs, in lines of 120 characters at most."""
+    return "\n\n".join(textwrap.fill(" ".join(paragraph.split()), 120, break_long_words=False,
+                                     break_on_hyphens=False) for paragraph in text.strip().split("\n\n"))
 
 
 def _table(head: str, rows: list[list[str]]) -> str:
@@ -163,9 +168,11 @@ def categories(judged: Judged) -> str:
 
 
 def missed(judged: Judged) -> str:
-    rows = [[sight, ", ".join(dict.fromkeys(case.operator.code for case in cases)), f"{len(cases)} of {len(all_)}"]
+    order = list(OPERATORS)
+    rows = [[sight, ", ".join(sorted({case.operator.code for case in cases}, key=order.index)),
+             f"{len(cases)} of {len(all_)}", str(sum(bool(case.noted) for case in cases))]
             for sight, cases, all_ in judged.missed()]
-    return _table("| what would have to be measured | operators | missed in scope |", rows)
+    return _table("| what would have to be measured | operators | missed in scope | of them with a note |", rows)
 
 
 def absent(judged: Judged) -> str:
@@ -189,10 +196,12 @@ def _weighted(judged: Judged) -> str:
 
 def text(judged: Judged) -> str:
     version = torch.__version__.split("+")[0]
-    head = HEAD.format(operators=len(OPERATORS), transformers=transformers.__version__, torch=version, width=WIDTH,
-                       heads=HEADS, layers=LAYERS, distilled=DISTILLED_LAYERS, steps=STEPS, task=TASK_STEPS)
-    compared = COMPARED.format(**{kind: scores[0] for kind, scores in PAPER_SCORES.items()})
-    parts = [head, "## Figures\n\n", figures(judged), "\n", compared, _weighted(judged), "\n\n## Sound models\n\n",
+    introduction = _wrapped(INTRODUCTION.format(
+        operators=len(OPERATORS), transformers=transformers.__version__, torch=version, width=WIDTH, heads=HEADS,
+        layers=LAYERS, distilled=DISTILLED_LAYERS, steps=STEPS, task=TASK_STEPS))
+    compared = _wrapped(COMPARED.format(**{kind: scores[0] for kind, scores in PAPER_SCORES.items()}))
+    parts = [HEAD, introduction, "\n\n## Figures\n\n", figures(judged), "\n\n", compared, "\n\n",
+             _weighted(judged), "\n\n## Sound models\n\n",
              sound(judged), "\n\n## By model\n\n", by_model(judged), "\n\n## By category\n\n", categories(judged),
              "\n\n## Operators\n\n", operators(judged), "\n\n## What is missed\n\n", missed(judged),
              "\n\n## What was not run\n\n", absent(judged), "\n", RUN]

@@ -207,7 +207,7 @@ def parts_of(model: nn.Module, family: Family) -> Parts:
 
 @dataclasses.dataclass
 class Target:
-    """What an operator damages: a model, its optimizer, and the layers that were chosen."""
+    """The model that an operator damages, its optimizer, and the layers that were chosen."""
 
     parts: Parts
     layers: list[Layer]

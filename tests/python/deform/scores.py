@@ -132,7 +132,7 @@ class Judged:
         return sum(counts[c] * recalls[c].recall for c in counts) / sum(counts.values())
 
     def missed(self) -> list[tuple[str, list[Case], list[Case]]]:
-        """Of each measurement: the cases in scope that it would show and that were missed, and all in scope."""
+        """Each measurement, the cases in scope that it would show and that were missed, and all in scope."""
         by_sight: dict[str, list[Case]] = {}
         for case in self.cases:
             if case.in_scope:
