@@ -23,8 +23,8 @@ def severity_of(operator: Operator, value: Any) -> str:
 
 
 def values_of(operator: Operator, is_sample: bool = False) -> tuple[Any, ...]:
-    """All values, or, for a sample, the middle one."""
-    return (operator.values[len(operator.values) // 2],) if is_sample else operator.values
+    """All values, or, for a sample, the last one."""
+    return operator.values[-1:] if is_sample else operator.values
 
 
 def apply(operator: Operator, model: nn.Module, family: Family, value: Any, layer: int | None,

@@ -103,7 +103,7 @@ def replace_decay(target: Target, value: float) -> None:
 
 @operator("FWI", "ffn", "weight_initialization", values=("zeros", "uniform", "constant_one"),
           scopes={"uniform": Scope.UNLIKE}, why="uniform weights: " + TRAINED, rules="idle-sublayer",
-          sight="rows or columns of zeros in a weight")
+          sight="size of weights against initializer_range or the other layers")
 def initialize_otherwise(target: Target, value: str) -> None:
     """Both matrices of the feed-forward get other initial values: zeros, uniform ones, or ones."""
     for linear in _feed_forwards(target):

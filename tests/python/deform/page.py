@@ -194,14 +194,26 @@ def _weighted(judged: Judged) -> str:
     return _table("| | weighted | paper: F1 | paper: precision | paper: recall |", rows)
 
 
-def text(judged: Judged) -> str:
+def _extent(judged: Judged, planned: int) -> str:
+    """Says how many of the planned cases the results have."""
+    run = len(judged.sound) + len(judged.cases) + len(judged.absent) + len(judged.failed)
+    if run >= planned:
+        return f"All {planned} cases were run."
+    counts = Counter(case.line["severity"] for case in judged.cases)
+    middle = counts["medium"] + counts["only"]
+    return _wrapped(f"{run} of {planned} cases were run: of the damaged ones {middle} have the middle value of an "
+                    f"operator, or its only one, and {sum(counts.values()) - middle} another value.")
+
+
+def text(judged: Judged, planned: int) -> str:
+    """planned: the number of cases of a whole run."""
     version = torch.__version__.split("+")[0]
     introduction = _wrapped(INTRODUCTION.format(
         operators=len(OPERATORS), transformers=transformers.__version__, torch=version, width=WIDTH, heads=HEADS,
         layers=LAYERS, distilled=DISTILLED_LAYERS, steps=STEPS, task=TASK_STEPS))
     compared = _wrapped(COMPARED.format(**{kind: scores[0] for kind, scores in PAPER_SCORES.items()}))
-    parts = [HEAD, introduction, "\n\n## Figures\n\n", figures(judged), "\n\n", compared, "\n\n",
-             _weighted(judged), "\n\n## Sound models\n\n",
+    parts = [HEAD, introduction, "\n\n", _extent(judged, planned), "\n\n## Figures\n\n", figures(judged), "\n\n",
+             compared, "\n\n", _weighted(judged), "\n\n## Sound models\n\n",
              sound(judged), "\n\n## By model\n\n", by_model(judged), "\n\n## By category\n\n", categories(judged),
              "\n\n## Operators\n\n", operators(judged), "\n\n## What is missed\n\n", missed(judged),
              "\n\n## What was not run\n\n", absent(judged), "\n", RUN]
