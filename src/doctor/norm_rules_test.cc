@@ -129,8 +129,8 @@ TEST(Rules, SeeANormThatIsMissingOrElsewhere) {
   EXPECT_EQ(found(subject).size(), 4U);
 }
 
-TEST(NormRules, NamePowersOverflowAndModulationsAroundZero) {
-  const auto judged = [](const NormFit& fit) {
+TEST(Rules, NamePowersOverflowAndModulationsAroundZero) {
+  const auto judged = [](const probe::NormFit& fit) {
     Subject subject = sound();
     at(subject, 1, kAttention, Point::kBefore).norm = fit;
     return found(subject);

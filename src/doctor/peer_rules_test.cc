@@ -81,20 +81,20 @@ TEST(PeerRules, NameTheOneSumWithAnotherFactor) {
   Subject subject = stack(6);
   for (probe::ProfileEntry& entry : subject.profile.entries)
     if (entry.site.point == Point::kSum) entry.sum = {.from_x = 1, .from_branch = 1};
-  EXPECT_THAT(found(subject, find_odd_sums), IsEmpty());
+  EXPECT_THAT(found_by(subject, find_odd_sums), IsEmpty());
   for (const std::size_t layer : {0, 3, 5}) {
     Subject one = subject;
     probe::SumFit& fit = *at(one, {layer, kFeedForward, Point::kSum}).sum;
     fit.from_branch = 1.049;
-    EXPECT_THAT(found(one, find_odd_sums), IsEmpty()) << "below the threshold";
+    EXPECT_THAT(found_by(one, find_odd_sums), IsEmpty()) << "below the threshold";
     fit.from_branch = 0.5;
-    EXPECT_THAT(found(one, find_odd_sums),
+    EXPECT_THAT(found_by(one, find_odd_sums),
                 ElementsAre("sum-odd, layer " + std::to_string(layer) + ", feed-forward"));
   }
   Subject two = subject;
   for (const std::size_t layer : {1, 4})
     at(two, {layer, kFeedForward, Point::kSum}).sum->from_x = 0.5;
-  EXPECT_THAT(found(two, find_odd_sums), IsEmpty());
+  EXPECT_THAT(found_by(two, find_odd_sums), IsEmpty());
 }
 
 TEST(PeerRules, NameTheOneNormWithAnotherScaleAndNoScaleByDepth) {
@@ -105,22 +105,23 @@ TEST(PeerRules, NameTheOneNormWithAnotherScaleAndNoScaleByDepth) {
     norm.norm = {.divisor = probe::DivisorFit{.slope = 1}};
     subject.profile.entries.push_back(norm);
   }
-  EXPECT_THAT(found(subject, find_odd_scales), IsEmpty());
+  EXPECT_THAT(found_by(subject, find_odd_scales), IsEmpty());
   Subject one = subject;
   at(one, {2, kAttention, Point::kBefore}).norm->divisor->slope = 4;
-  EXPECT_THAT(found(one, find_odd_scales),
+  EXPECT_THAT(found_by(one, find_odd_scales),
               ElementsAre("norm-scale-odd, layer 2, attention, norm before it"));
   Subject by_depth = subject;
   for (std::size_t l = 0; l < 6; ++l)
     at(by_depth, {l, kAttention, Point::kBefore}).norm->divisor->slope = double(l + 1);
-  EXPECT_THAT(found(by_depth, find_odd_scales), IsEmpty());
+  EXPECT_THAT(found_by(by_depth, find_odd_scales), IsEmpty());
 }
 
 TEST(PeerRules, NameSumsThatAreGatedAsAWhole) {
   Subject subject = stack(2);
-  EXPECT_THAT(found(subject, find_gated_streams), IsEmpty());
+  EXPECT_THAT(found_by(subject, find_gated_streams), IsEmpty());
   at(subject, {1, kAttention, Point::kX}).input = {.stream_gain = 0.4};
-  EXPECT_THAT(found(subject, find_gated_streams), ElementsAre("stream-gated, layer 1, attention"));
+  EXPECT_THAT(found_by(subject, find_gated_streams),
+              ElementsAre("stream-gated, layer 1, attention"));
 }
 
 }  // namespace
