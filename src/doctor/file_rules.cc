@@ -152,7 +152,7 @@ void find_gains_stored_otherwise(const Subject& subject, Findings& findings) {
   const bool one_plus = form == GammaForm::kOnePlus;
   if (norms == 0) return;
   if (is_fitted && !one_plus) {  // the fit has shown that γ alone multiplies
-    if (2 * around_zero > norms) findings.push_back(gains_around_zero(around_zero, norms));
+    if (3 * around_zero > norms) findings.push_back(gains_around_zero(around_zero, norms));
     return;
   }
   const std::size_t count = one_plus ? around_one : around_zero;

@@ -1,4 +1,5 @@
 
+#include "doctor/rules.h"
 #include "support/handwritten_profile.h"
 
 namespace addnorm::doctor {
@@ -130,22 +131,26 @@ TEST(Rules, SeeANormThatIsMissingOrElsewhere) {
 }
 
 TEST(Rules, NamePowersOverflowAndModulationsAroundZero) {
-  const auto judged = [](const probe::NormFit& fit) {
-    Subject subject = sound();
-    at(subject, 1, kAttention, Point::kBefore).norm = fit;
-    return found(subject);
+  const auto judged = [](Rule* rule, const probe::NormFit& fit) {
+    Subject subject;
+    subject.profile.model = {.d_model = 8, .n_layers = 2};
+    subject.profile.entries = {{.site = {1, kAttention, Point::kBefore}, .norm = fit}};
+    Findings findings;
+    rule(subject, findings);
+    return findings.empty() ? "" : std::string(findings.front().rule);
   };
-  const auto named = [](const char* rule) {
-    return ElementsAre(std::string(rule) + ", layer 1, attention, norm before it");
+  EXPECT_EQ(judged(find_wrong_statistics, {.divides_by = "the reciprocal of the deviation"}),
+            "norm-power");
+  EXPECT_EQ(judged(find_wrong_statistics, {.divides_by = "the mean absolute value"}), "norm-kind");
+  EXPECT_EQ(judged(find_overflowing_norms, {}), "");
+  EXPECT_EQ(judged(find_overflowing_norms, {.vanished = 1}), "norm-overflow");
+  const auto modulated = [&](double mean, double std) {
+    return judged(find_wrong_modulations, {.modulation_mean = mean, .modulation_std = std});
   };
-  EXPECT_THAT(judged({.divides_by = "the reciprocal of the deviation"}), named("norm-power"));
-  EXPECT_THAT(judged({.divides_by = "the mean absolute value"}), named("norm-kind"));
-  EXPECT_THAT(judged({.vanished = 1}), named("norm-overflow"));
-  EXPECT_THAT(judged({.modulation_mean = 0.1, .modulation_std = 0.4}),
-              named("modulation-around-zero"));
-  EXPECT_THAT(judged({.modulation_mean = 1.1, .modulation_std = 0.4}), IsEmpty());
-  EXPECT_THAT(judged({.modulation_mean = 0.5, .modulation_std = 0.2}), IsEmpty()) << "a gate";
-  EXPECT_THAT(judged({.modulation_mean = -0.5, .modulation_std = 0.1}), IsEmpty()) << "trained";
+  EXPECT_EQ(modulated(0.1, 0.4), "modulation-around-zero");
+  EXPECT_EQ(modulated(1.1, 0.4), "");
+  EXPECT_EQ(modulated(0.5, 0.6), "") << "a gate";
+  EXPECT_EQ(modulated(-0.5, 0.1), "") << "a trained scale";
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -41,37 +42,66 @@ const Seen* odd_one_out(const std::vector<Seen>& all, const Alike& is_alike) {
 
 }  // namespace
 
+namespace {
+
+/// The input of a sublayer as a·s + b·h.
+struct Passage {
+  Site site;
+  double left, norm;
+
+  bool is_changed() const {
+    constexpr double kChanged = 0.02;
+    return std::abs(left - 1) > kChanged || std::abs(norm) > kChanged;
+  }
+};
+
+/// Returns the one that is changed, if all others are not and there are enough of them.
+std::optional<Passage> odd_passage(const std::vector<Passage>& all) {
+  const auto odd = std::ranges::find_if(all, &Passage::is_changed);
+  if (all.size() < kLeastPeers + 1 || std::ranges::count_if(all, &Passage::is_changed) != 1)
+    return std::nullopt;
+  return *odd;
+}
+
+Finding changed_stream(const Passage& passage) {
+  const bool is_older = std::abs(passage.left) < 0.05 && std::abs(passage.norm) < 0.05;
+  const std::string norm = std::abs(passage.norm) < 0.02
+                               ? ""
+                               : fmt::format(" + {:.2f}·h, its norm's output", passage.norm);
+  return {.rule = "stream-changed",
+          .severity = Severity::kSuspicious,
+          .site = passage.site,
+          .what = is_older
+                      ? "reads what the sublayer before read, and not the sum that it left"
+                      : fmt::format("reads {:.2f}·s{}, where s is what the sublayer before left",
+                                    passage.left, norm),
+          .because = "the other sublayers read s",
+          .fix =
+              "look between the two for a factor, a second addition, or a stream that is added to "
+              "itself",
+          .measured = passage.left,
+          .expected = 1};
+}
+
+}  // namespace
+
+/// Compares with all sublayers, and with those of one kind: a bug of a whole layer changes two.
 void find_changed_streams(const Subject& subject, Findings& findings) {
-  constexpr double kChanged = 0.02;
-  struct Changed {
-    Site site;
-    double left, norm;
-  };
-  std::size_t n_sublayers = 0;
-  std::vector<Changed> changed;
+  std::vector<Passage> all;
+  std::map<SublayerKind, std::vector<Passage>> by_kind;
   for_point(subject, Point::kX, [&](const ProfileEntry& x) {
     if (!x.site.in_layer()) return;
-    ++n_sublayers;
     const probe::InputFit& fit = fit_or_empty(x.input);
-    const Changed one{x.site, fit.from_left.value_or(1), fit.from_left_norm.value_or(0)};
-    if (std::abs(one.left - 1) > kChanged || std::abs(one.norm) > kChanged) changed.push_back(one);
+    all.push_back({x.site, fit.from_left.value_or(1), fit.from_left_norm.value_or(0)});
+    by_kind[x.site.sublayer].push_back(all.back());
   });
-  if (changed.size() != 1 || n_sublayers < kLeastPeers + 1) return;
-  const auto& [site, left, from_norm] = changed.front();
-  const std::string norm = std::abs(from_norm) > kChanged
-                               ? fmt::format(" + {:.2f}·h, its norm's output", from_norm)
-                               : "";
-  findings.push_back(
-      {.rule = "stream-changed",
-       .severity = Severity::kSuspicious,
-       .site = site,
-       .what =
-           fmt::format("reads {:.2f}·s{}, where s is what the sublayer before left", left, norm),
-       .because = fmt::format("the {} other sublayers read s", n_sublayers - 1),
-       .fix = "look between the two for a factor, a second addition, or a stream that is added to "
-              "itself",
-       .measured = left,
-       .expected = 1});
+  if (const std::optional<Passage> odd = odd_passage(all)) {
+    findings.push_back(changed_stream(*odd));
+    return;
+  }
+  for (const auto& [kind, passages] : by_kind)
+    if (const std::optional<Passage> odd = odd_passage(passages))
+      findings.push_back(changed_stream(*odd));
 }
 
 void find_gated_streams(const Subject& subject, Findings& findings) {
