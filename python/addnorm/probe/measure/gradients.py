@@ -15,7 +15,6 @@ from ..find.flow import Flow
 from ..find.lanes import Layout, spread
 from ..find.names import is_norm, is_projection
 from ..find.operators import NORMS
-from ..find.parts import Norm
 from ..find.sublayers import Sublayer
 from ..find.values import is_channels_first
 from ..fit.batch import Numbers
@@ -39,9 +38,9 @@ class Gradient:
 class InnerNorm:
     """A norm of a sum within one autograd.Function: its backward returns the gradient of both outputs together."""
 
-    def __init__(self, norm: Norm, total: Tensor, gamma: Optional[Tensor]) -> None:
-        self.norm, self._gamma = norm, gamma
-        s, y = wide(total), norm.gave.numbers
+    def __init__(self, gave: Value, total: Tensor, gamma: Optional[Tensor]) -> None:
+        self.gave, self._gamma = gave, gamma
+        s, y = wide(total), gave.numbers
         self._shape = s.shape
         # Whether the rows of y/γ have a mean of 0 tells LayerNorm from RMSNorm.
         rows = wide(y).reshape(-1, s.shape[-1])
@@ -183,7 +182,7 @@ class Gradients:
 
         listen("sum", total)
         if inner is not None:
-            listen("norm", self.watch(inner.norm.gave))
+            listen("norm", self.watch(inner.gave))
         listen("branch", joined)
         for i, (output, _) in enumerate(readers or []):
             listen(i, self.watch(output))
@@ -198,12 +197,20 @@ class Gradients:
         if sub.total.root.op.has_graph or sub.total.edge is None:
             return None
         node = sub.total.edge[0]
-        norm = next((n for n in self._flow.norms.found if n.read.root is sub.total.root and n.gave.edge is not None
-                     and n.gave.edge[0] is node), None)
-        if norm is None:
-            return None
-        gamma = self._parameters.get(norm.gamma or "")
-        return InnerNorm(norm, self._rows.values(sub.total), None if gamma is None else wide(gamma))
+        for norm in self._flow.norms.found:
+            gave = self._output_of(node, norm.gave) if norm.read.root is sub.total.root else None
+            if gave is not None:
+                gamma = self._parameters.get(norm.gamma or "") if gave is norm.gave else None
+                return InnerNorm(gave, self._rows.values(sub.total), None if gamma is None else wide(gamma))
+        return None
+
+    def _output_of(self, node: Any, value: Value, depth: int = 4) -> Optional[Value]:
+        """The output of a node of PyTorch's graph of which gains and biases have made a value."""
+        if value.edge is not None and value.edge[0] is node:
+            return value
+        op = value.root.op
+        before = [v for v in op.inputs if self._flow.values.has_stream(v)] if op is not None and op.has_graph else []
+        return self._output_of(node, before[0], depth - 1) if len(before) == 1 and depth > 0 else None
 
     def _whole(self, value: Value) -> Value:
         """The value of which this may be one view among others, where features stand ahead of tokens."""
