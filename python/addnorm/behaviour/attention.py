@@ -17,7 +17,7 @@ from .subject import Subject
 PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum", "__matmul__", "__rmatmul__"}
 SOFTMAX = {"softmax", "_softmax"}
 AXES = {1: "heads", 2: "queries"}  # of weights [sequences, heads, queries, keys]
-CONSTANT = 1e-3  # the spread of queries, keys or values over tokens, as a share of their size
+CONSTANT = 1e-5  # the spread of queries, keys or values over tokens, as a share of their size; collapse leaves 1e-4
 MOST_VALUES = 2**18  # of one tensor that is looked at
 
 

@@ -189,7 +189,8 @@ class Gradients:
         listen("x", x)
 
     def _count(self, entry: Numbers) -> None:
-        if self._is_trained and self._measured.keeps_graph:
+        # A gradient of 0, as behind a head of zeros, has no factor; the rule gradient-zero judges it.
+        if self._is_trained and self._measured.keeps_graph and entry.get("grad_rms") != 0:
             self._measured.count("gradients", "grad_to_branch" in entry)
 
     def _inner_norm(self, sub: Sublayer) -> Optional[InnerNorm]:
