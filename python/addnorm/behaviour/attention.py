@@ -1,4 +1,4 @@
-"""What attention computes, as it shows in PyTorch's functions: softmax-axis, attention-constant, heads-alike, and
+"""Checks of attention by its operands, as they show in PyTorch's functions: softmax-axis, attention-constant, heads-alike, and
 attention-scale where one layer has another factor than its counterparts."""
 
 from __future__ import annotations
