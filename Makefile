@@ -44,7 +44,7 @@ test: packages-browser packages-python build/release/build.ninja page tutorial #
 	@$(NPM) test
 
 test-all: export ADDNORM_LONG_TESTS = 1
-test-all: test site package packages-wheel ## that, and the Debian packages, the wheel, the ABI, the library inside another project, the documentation, the fuzzers, Debian 12 and 13: three hours more
+test-all: test site package packages-wheel ## that, and the Debian packages, the wheel, the ABI, the library inside another project, the documentation, the fuzzers, Debian 12 and 13: four hours more
 	@cmake --preset release >/dev/null
 	@ctest --preset release -C packaging -L packaging
 	@$(NPM) exec --silent -- vitest run --project browser test/site.test.ts

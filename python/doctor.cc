@@ -3,16 +3,17 @@
 #include <pybind11/stl.h>
 
 #include <cstddef>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "cli/diagnose.h"
-#include "doctor/accepted.h"
-#include "doctor/consequences.h"
-#include "doctor/diagnose.h"
 #include "doctor/open_model.h"
+#include "doctor/rule_names.h"
 #include "io/profile.h"
+#include "model/family_facts.h"
 #include "module.h"
 #include "report/doctor_report.h"
 #include "report/doctor_words.h"
@@ -24,13 +25,7 @@ namespace {
 /// Diagnoses a subject again and leaves out the findings that these names accept.
 report::Diagnosis accepting(const report::Diagnosis& all,
                             const std::vector<std::string>& accepted) {
-  report::Diagnosis diagnosis{.subject = all.subject};
-  diagnosis.findings = doctor::find_all(diagnosis.subject);
-  diagnosis.accepted = std::erase_if(diagnosis.findings, [&](const doctor::Finding& finding) {
-    return doctor::is_accepted(finding, accepted);
-  });
-  doctor::fold_consequences(diagnosis.findings);
-  return diagnosis;
+  return report::diagnose(all.subject, accepted);
 }
 
 report::Diagnosis diagnose_text(const std::string& profile, const std::string& name) {
@@ -60,6 +55,19 @@ std::vector<std::pair<std::size_t, std::string>> groups_of(const report::Diagnos
   return groups;
 }
 
+/// Returns the known facts of a family of models; numbers and kinds that are unknown have no key.
+py::dict facts_of(const std::string& model_type) {
+  const model::FamilyFacts facts = model::family_facts(model_type);
+  py::dict dict;
+  if (facts.norm) dict["norm"] = std::string(to_string(*facts.norm));
+  if (facts.gamma_form) dict["gamma_form"] = std::string(to_string(*facts.gamma_form));
+  if (facts.epsilons[0] > 0) dict["epsilons"] = facts.epsilons;
+  dict["has_scaled_scores"] = facts.has_scaled_scores;
+  dict["has_scaled_projections"] = facts.has_scaled_projections;
+  dict["has_normalized_stream"] = facts.has_normalized_stream;
+  return dict;
+}
+
 }  // namespace
 
 void add_doctor(py::module_& m) {
@@ -77,6 +85,13 @@ void add_doctor(py::module_& m) {
       .def("html", &report::doctor_html, Release());
   m.def("diagnose", &cli::diagnose, Release());
   m.def("is_profile", &doctor::is_profile);
+  m.def("family_facts", &facts_of);
+  m.def("check_accepted",
+        [](const std::vector<std::string>& names) { doctor::check_accepted(names); });
+  m.def("rule_names", [] {
+    const std::span<const std::string_view> names = doctor::rule_names();
+    return std::vector<std::string>(names.begin(), names.end());
+  });
 }
 
 }  // namespace addnorm::python

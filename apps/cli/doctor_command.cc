@@ -16,6 +16,7 @@
 #include "doctor/alternatives.h"
 #include "doctor/diagnose.h"
 #include "doctor/prove.h"
+#include "doctor/rule_names.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "io/npy.h"
@@ -65,7 +66,7 @@ Examples:
 struct DoctorFlags {
   std::string target, compare;
   std::string tokens, logits, html;
-  std::vector<std::string> text;
+  std::vector<std::string> text, ignore;
   std::uint64_t seed = 0;
   std::uint64_t prove_steps = 300;
   bool prove = false;
@@ -165,8 +166,7 @@ std::vector<doctor::Proof> prove_with_progress(const doctor::Subject& subject,
 report::Diagnosis judged(doctor::Subject subject, const train::ByteText* text,
                          const DoctorFlags& flags) {
   if (text != nullptr) subject.unigram_loss = text->unigram_loss();
-  report::Diagnosis diagnosis{.subject = std::move(subject)};
-  diagnosis.findings = doctor::diagnose(diagnosis.subject);
+  report::Diagnosis diagnosis = report::diagnose(std::move(subject), flags.ignore);
   if (!flags.prove) return diagnosis;
   require(text != nullptr, "--text: is missing; the text of {} is not where it was",
           diagnosis.subject.name);
@@ -233,10 +233,10 @@ report::Diagnosis diagnose_model(const std::string& path, const DoctorFlags& fla
   require(flags.text.empty(), "--text: {} is no run; --tokens gives a model its tokens", path);
   doctor::OpenedModel opened = doctor::open_model(path);
   const model::Recipe recipe = opened.model.recipe();
-  report::Diagnosis diagnosis{.subject = examined(std::move(opened), nullptr, flags)};
+  doctor::Subject subject = examined(std::move(opened), nullptr, flags);
   const doctor::Tokens tokens = asked_tokens(flags);
-  if (!flags.tokens.empty()) try_alternatives(path, recipe, tokens, diagnosis.subject);
-  diagnosis.findings = doctor::diagnose(diagnosis.subject);
+  if (!flags.tokens.empty()) try_alternatives(path, recipe, tokens, subject);
+  report::Diagnosis diagnosis = report::diagnose(std::move(subject), flags.ignore);
   if (flags.prove) {
     note_if_nothing_to_prove(diagnosis);
     diagnosis.proofs =
@@ -249,9 +249,7 @@ report::Diagnosis diagnose_profile(const std::string& file, const DoctorFlags& f
   require(flags.logits.empty() && flags.tokens.empty() && flags.text.empty(),
           "{}: is a profile, nothing is run: no --tokens, --logits, --text", file);
   require(!flags.prove, "--prove: {} is a profile, nothing can be tried", file);
-  report::Diagnosis diagnosis{.subject = doctor::read_profile(file)};
-  diagnosis.findings = doctor::diagnose(diagnosis.subject);
-  return diagnosis;
+  return report::diagnose(doctor::read_profile(file), flags.ignore);
 }
 
 report::Diagnosis diagnose_target(const std::string& target, const DoctorFlags& flags) {
@@ -280,6 +278,7 @@ void print(const report::Diagnosis& diagnosis, const report::Diagnosis* other,
 
 ExitStatus run(const DoctorFlags& flags) {
   require(flags.logits.empty() || !flags.tokens.empty(), "--logits: requires --tokens");
+  with_prefix("--ignore: ", [&] { doctor::check_accepted(flags.ignore); });
   require(flags.prove_steps > 0, "--prove-steps: expected at least 1");
   std::vector<std::string> outputs;
   for (const std::string& file : {flags.logits, flags.html}) {
@@ -321,6 +320,10 @@ Command doctor_command(CLI::App& program) {
   add_count(*app, "--prove-steps", flags->prove_steps, "training steps for --prove (default 300)");
   add_file(*app, "--html", flags->html, "where a page with curves goes");
   add_switch(*app, "--json", flags->json, "print one JSON document");
+  app->add_option("--ignore", flags->ignore,
+                  "leave out findings: a rule, or \"rule@layer 2\"; may be given several times")
+      ->allow_extra_args(false)
+      ->type_name("RULE");
   app->footer(kDoctorMeaning);
   return {app, [flags] { return run(*flags); }};
 }

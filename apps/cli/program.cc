@@ -40,6 +40,7 @@ constexpr const char* kExamples =
   addnorm reproduce                             the numbers of the tutorial, digit for digit
   addnorm lab gradient-flow                     a measurement, theory's prediction, a verdict
   addnorm doctor out/run                        find bugs in residual connections and norms
+  addnorm check models:small                    and those of a PyTorch model, in the Python package
   addnorm bench                                 compare the kernels with oneDNN and PyTorch
   addnorm serve                                 the interactive tutorial, in the browser
   addnorm serve --runs out                      training runs, as they train, in the browser
@@ -71,6 +72,8 @@ std::string expected_commands(const CLI::App& program) {
 ExitStatus execute(CLI::App& program, const std::vector<Command>& commands,
                    std::vector<std::string> arguments) {
   const std::string name = arguments.empty() ? "" : arguments[0];
+  require(name != "check",
+          "check: runs a PyTorch model, which the Python package does: python -m addnorm check");
   require(name.empty() || name.starts_with('-') ||
               std::ranges::any_of(commands, [&](auto& c) { return c.app->check_name(name); }),
           "'{}' is not a command; {}", name, expected_commands(program));

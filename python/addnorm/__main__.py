@@ -1,4 +1,5 @@
-"""The program `addnorm`: its command line, in this process. `addnorm --help` lists the commands."""
+"""The program `addnorm`: its command line, in this process. `addnorm --help` lists the commands. One more, `check`, is
+written in Python."""
 
 import os
 import shutil
@@ -21,6 +22,9 @@ def main() -> int:
     """Runs the program with the arguments of this process and returns its exit status."""
     for number in signal.SIGINT, signal.SIGPIPE:  # Python's own handlers would wait for the program's end.
         signal.signal(number, signal.SIG_DFL)
+    if sys.argv[1:2] == ["check"]:
+        from . import _check_command
+        return _check_command.run(_called(), sys.argv[2:])
     return _core.run_program(os.fsencode(_called()), [os.fsencode(argument) for argument in sys.argv[1:]])
 
 

@@ -1,6 +1,6 @@
 """The library itself. Where a function of the package says None here it means the same."""
 
-from typing import Callable
+from typing import Callable, TypedDict
 
 from .norm import NormFields
 from .norms import Array, Dropout, Factor
@@ -39,6 +39,15 @@ def lanes_backward(norm: NormFields | None, d_sum: Array | None, dy: Array | Non
                    d_carry: Array | None, d_write: Array | None, d_read: Array | None,
                    d_gamma: Array | None, d_beta: Array | None, /) -> None: ...
 
+class FamilyFacts(TypedDict, total=False):
+    norm: str  # "rms", "layer"
+    gamma_form: str  # "plain", "one_plus"
+    epsilons: list[float]  # two
+    # The others are always there.
+    has_scaled_scores: bool
+    has_scaled_projections: bool
+    has_normalized_stream: bool
+
 class Diagnosis:
     def __init__(self, profile: str, name: str, /) -> None: ...
     def accepting(self, accepted: list[str], /) -> Diagnosis: ...
@@ -54,6 +63,9 @@ class Diagnosis:
 
 def diagnose(target: bytes, /) -> Diagnosis: ...
 def is_profile(path: bytes, /) -> bool: ...
+def family_facts(model_type: str, /) -> FamilyFacts: ...
+def check_accepted(names: list[str], /) -> None: ...
+def rule_names() -> list[str]: ...
 def run_program(called: bytes, arguments: list[bytes], /) -> int: ...
 def trace(norm: NormFields, x: list[list[float]], branch: list[float], gamma: list[float],
           beta: list[float], placement: str, layers: int, layer: int, sublayer: str, lanes: int,

@@ -407,7 +407,7 @@ class _TensorState:
         self._gradient = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
         self._hooks = tensor._backward_hooks
         self._alias, self._place = tensor.data, _place_of(tensor)
-        self._values = _without_repetition(self._alias) if _has_memory(tensor) else None
+        self._values = _without_repetition(self._alias) if has_memory(tensor) else None
         self._saved = None if self._values is None else self._values.clone()
 
     def hide_gradient(self) -> None:
@@ -423,7 +423,7 @@ class _TensorState:
             tensor.detach_()
         if _place_of(tensor) != self._place:
             tensor.data = self._alias
-        if self._saved is not None and _has_memory(self._values) and not _have_same_bits(self._values, self._saved):
+        if self._saved is not None and has_memory(self._values) and not _have_same_bits(self._values, self._saved):
             with torch.inference_mode(self._values.is_inference()):
                 self._values.copy_(self._saved)
         if tensor._backward_hooks is not self._hooks:
@@ -446,7 +446,7 @@ def _place_of(tensor: Tensor) -> Any:
         return None
 
 
-def _has_memory(tensor: Tensor) -> bool:
+def has_memory(tensor: Tensor) -> bool:
     """Whether its numbers are in memory of its own: not of a tensor that is made of others, or was freed by FSDP."""
     if _is_composite(tensor):
         return False

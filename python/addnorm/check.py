@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping
 
 from . import _core
-from .report import Report
+from .report import Report, names_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -36,22 +36,27 @@ def check(model: nn.Module, inputs: Any, *, loss: Callable[[Any], Tensor] | str 
     The model, all that its modules keep, the inputs and the random generators are afterwards as before, also
     if the model raises or is interrupted; this takes memory for a second copy of the parameters.
     torch.compile and wrappers for several devices are looked through. Error, in one line, for a model without
-    layers, or one that cannot be run on these inputs.
+    layers, or one that cannot be run on these inputs. On a terminal, a line shows the progress after 5 seconds.
     """
     from torch import nn
 
     from . import _model
+    from ._progress import Progress
     from ._snapshot import unchanged
     if not isinstance(model, nn.Module):
         raise TypeError(f"model: is {type(model).__name__}, must be a torch.nn.Module")
+    ignore = names_of(ignore)
     network = _model.network(model)
     arguments, named = _call(inputs)
     _check_devices(network, (arguments, named))
-    header, lines = unchanged(
-        lambda: _model.profile_of(_measure(network, _model.called(model), arguments, named, _Loss(loss),
-                                           tokens=tokens, **options)), model, arguments, named, loss)
-    if behaviour:
-        _add_behaviour(header, lines, _model.called(model), arguments, named, loss, optimizer)
+    with Progress("addnorm.check") as progress:
+        progress.doing = "measures a forward and a backward"
+        header, lines = unchanged(
+            lambda: _model.profile_of(_measure(network, _model.called(model), arguments, named, _Loss(loss),
+                                               tokens=tokens, **options)), model, arguments, named, loss)
+        if behaviour:
+            progress.doing = "runs the model with something changed"
+            _add_behaviour(header, lines, _model.called(model), arguments, named, loss, optimizer)
     return Report(_model.text_of(header, lines), type(network).__name__, ignore)
 
 

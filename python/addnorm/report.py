@@ -75,19 +75,21 @@ class Report:
     """What the doctor finds in a profile, by the rules of `addnorm doctor` and in its words.
 
     profile: the text of a profile (JSON lines); name: of the model or file; accepted: findings to leave
-    out, each a rule, or a rule at a place: "residual-missing@layer 2". Error for a text that is no profile.
+    out, each a rule, or a rule at a place: "residual-missing@layer 2". Error for a text that is no profile,
+    and for a name that is no rule's.
 
         report = addnorm.Report.read("profile.jsonl")
         print(report)
     """
 
     def __init__(self, profile: str, name: str = "profile", accepted: Iterable[str] = ()) -> None:
+        accepted = names_of(accepted)
         self._set(_core.Diagnosis(profile, name), profile, name, accepted)
 
-    def _set(self, subject: _core.Diagnosis, profile: str, name: str, accepted: Iterable[str]) -> None:
+    def _set(self, subject: _core.Diagnosis, profile: str, name: str, accepted: tuple[str, ...]) -> None:
         self.profile = profile
         self.name = name
-        self.accepted = (accepted,) if isinstance(accepted, str) else tuple(accepted)
+        self.accepted = accepted
         self._diagnosis = subject.accepting(list(self.accepted))
         document = json.loads(self._diagnosis.json(None))
         self.findings = [_finding(finding) for finding in document["findings"]]
@@ -103,6 +105,7 @@ class Report:
 
         Error for anything else; FileNotFoundError if there is no such file or folder.
         """
+        accepted = names_of(accepted)
         os.stat(target)
         path = os.fsencode(target)
         if _core.is_profile(path):
@@ -177,10 +180,11 @@ class Report:
     # -- To be asserted --
 
     def ignoring(self, *names: str, baseline: Path | None = None) -> Report:
-        """The same without these findings, and without those in a file of save_baseline()."""
+        """The same without these findings, and without those in a file of save_baseline(). Error for a name that is
+        no rule's; a baseline may be older than the rules, and its unknown names are passed over."""
         known = [] if baseline is None else read_baseline(baseline).get(self.name, [])
         report = Report.__new__(Report)
-        report._set(self._diagnosis, self.profile, self.name, (*self.accepted, *names, *known))
+        report._set(self._diagnosis, self.profile, self.name, (*self.accepted, *names_of(names), *known))
         return report
 
     def assert_sound(self, ignore: Iterable[str] = (), baseline: Path | None = None,
@@ -195,8 +199,7 @@ class Report:
         __tracebackhide__ = True
         if not 0 <= min_coverage <= 1:
             raise _core.Error(f"min_coverage: is {min_coverage!r}, must be a number from 0 to 1")
-        names = (ignore,) if isinstance(ignore, str) else ignore
-        rest = self.ignoring(*names, baseline=baseline)
+        rest = self.ignoring(*names_of(ignore), baseline=baseline)
         if not rest.sound:
             raise AssertionError(rest.text(80, False).rstrip("\n"))
         if self.coverage.least < min_coverage:
@@ -212,6 +215,20 @@ class Report:
     def names(self) -> set[str]:
         """The names of the findings that are no notes."""
         return {finding.name for finding in self.findings if finding.severity != "note"}
+
+
+def names_of(ignore: Iterable[str]) -> tuple[str, ...]:
+    """Returns the names of findings to leave out. Error if one is no rule, or a rule at a place."""
+    names = (ignore,) if isinstance(ignore, str) else tuple(ignore)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f'ignore: has a {type(name).__name__}, must have names such as "residual-missing" or '
+                            '"residual-missing@layer 2"')
+    try:
+        _core.check_accepted(list(names))
+    except _core.Error as error:
+        raise _core.Error(f"ignore: {error}") from None
+    return names
 
 
 def _finding(document: dict[str, Any]) -> Finding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import json
 import os
 import sys
 import threading
@@ -14,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, Callable, Iterable
 
 from . import _core
 from ._undo import Exit, Undo, end_contexts, run_undone
-from .report import Finding, Path, Report
+from .report import Finding, Path, Report, names_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -27,7 +28,8 @@ _MANY_FORWARDS = 1000  # more than gradient accumulation has in a step
 
 class watch:
     """Watches a PyTorch model while it trains: measures every so many steps, warns of what is wrong. What
-    addnorm.check finds by changing something (masks, padding, caches) is not looked for.
+    addnorm.check finds by changing something (masks, padding, caches) is not looked for. The training itself
+    is: steps that change no parameter, gradients that are not cleared, processes whose parameters differ.
 
         with addnorm.watch(model, every=100, path="profile.jsonl") as watched:
             for batch in batches:
@@ -56,13 +58,15 @@ class watch:
                  *, step: Callable[[], int] | None = None, tokens: int = 1024, ignore: Iterable[str] = (),
                  **options: Any) -> None:
         from . import _model
+        from ._training import Training
         if every < 1:
             raise _core.Error(f"every is {every}, must be at least 1")
         self.report: Report | None = None
         self._model, self._every, self._log, self._path = model, every, _as_log(log), path
         self._options = {"tokens": tokens, **options}
-        self._ignore = (ignore,) if isinstance(ignore, str) else tuple(ignore)
+        self._ignore = names_of(ignore)
         self._network = _model.network(model)
+        self._training = Training(model, self._network, self._add)
         self._step, self._forwards = 0, 0
         self._number_of_step = step
         self._after_forward: Callable[[], None] = lambda: None
@@ -70,8 +74,8 @@ class watch:
         self._probe: Any = None  # while it measures
         self._measured_step, self._thread, self._is_over = -1, 0, False
         self._header: dict[str, Any] | None = None
-        self._first: list[str] = []
-        self._kept: collections.deque[list[str]] = collections.deque(maxlen=_KEPT_STEPS)
+        self._first: tuple[int, list[str]] = 0, []
+        self._kept: collections.deque[tuple[int, list[str]]] = collections.deque(maxlen=_KEPT_STEPS)
         self._warned: set[str] = set()  # rules
         self._file: IO[str] | None = None
         self._generators: list[Any] | None = None  # random generators of the model's own
@@ -90,12 +94,15 @@ class watch:
             end_contexts(traceback)
             if kind is None or self._is_over:
                 self.end()
+            if kind is None and self._active:
+                self._guarded(self._training.close)
 
         run_undone(end, self._close)
 
     __exit__ = Exit(_leave)
 
     def _close(self) -> None:
+        self._training.abandon()
         self._abandon()
         self._undo.close()
         if self._file is not None:
@@ -118,9 +125,12 @@ class watch:
         """The backward is done."""
         if self._probe is not None:
             self._guarded(self._end)
+            self._guarded(self._training.backward_done)
 
     def _begin(self, step: int) -> None:
         from .probe import probe as begin
+        self._training.attach(self._undo, self._guarded)
+        self._training.begin(step)
         self._probe, self._is_over = begin(self._network, **self._options), False
         self._measured_step, self._thread = step, threading.get_ident()
         self._probe(step).__enter__()
@@ -132,32 +142,46 @@ class watch:
         self._probe = None
         header, lines = _model.profile_of(probe)
         self._keep(header, lines)
-        self.report = Report(self._text(), type(self._network).__name__, self._ignore)
-        self._warn_of_new_rules(self.report)
+        report = self._judge(self._measured_step)
         if self._log is not None:
-            self._log(self.report.numbers(), self._measured_step)
+            self._log(report.numbers(), self._measured_step)
 
-    def _warn_of_new_rules(self, report: Report) -> None:
-        """One warning for each rule, at all places where it holds now."""
+    def _judge(self, step: int) -> Report:
+        """The report of what is kept, with one warning for each new rule, at all places where it holds now."""
+        self.report = Report(self._text(), type(self._network).__name__, self._ignore)
         new: dict[str, Finding] = {}
-        for finding in report.grouped():
+        for finding in self.report.grouped():
             if finding.severity != "note" and finding.rule not in self._warned:
                 first = new.setdefault(finding.rule, finding)
                 if first is not finding:  # another fix
                     new[finding.rule] = dataclasses.replace(first, where=f"{first.where}; {finding.where}")
         self._warned.update(new)
         for finding in new.values():
-            _warn(f"addnorm, step {self._measured_step}: {finding}")
+            _warn(f"addnorm, step {step}: {finding}")
+        return self.report
 
     def _keep(self, header: dict[str, Any], lines: list[str]) -> None:
         from . import _model
         if self._header is None:
-            self._header, self._first = header, lines
+            self._header, self._first = header, (self._measured_step, lines)
             if self._path is not None:
                 self._file = open(self._path, "w", encoding="utf-8")
                 self._file.write(_model.text_of(header, []))
         else:
-            self._kept.append(lines)
+            self._kept.append((self._measured_step, lines))
+        self._write(lines)
+
+    def _add(self, step: int, checks: list[dict[str, Any]]) -> None:
+        """Adds what became known of a measured step later."""
+        if self._header is None:
+            return
+        lines = [json.dumps(check, separators=(",", ":"), allow_nan=False) for check in checks]
+        steps = [self._first, *self._kept]
+        next((kept for number, kept in steps if number == step), steps[-1][1]).extend(lines)
+        self._write(lines)
+        self._judge(step)
+
+    def _write(self, lines: list[str]) -> None:
         if self._file is not None:
             self._file.write("".join(f"{line}\n" for line in lines))
             self._file.flush()
@@ -165,7 +189,7 @@ class watch:
     def _text(self) -> str:
         from . import _model
         assert self._header is not None
-        return _model.text_of(self._header, [*self._first, *(line for lines in self._kept for line in lines)])
+        return _model.text_of(self._header, [line for _, lines in [self._first, *self._kept] for line in lines])
 
     # -- The forward of the model, as the loop calls it --
 
@@ -177,6 +201,7 @@ class watch:
             steps = TrainingSteps(self._model)
             steps.attach(self._undo)
             self._number_of_step, self._after_forward = steps.before_forward, steps.after_forward
+        self._training.attach(self._undo, self._guarded)
         module, eager = self._model, _model.called(self._model)
         own = module.__dict__.get("forward")
         original = module.forward
@@ -209,7 +234,8 @@ class watch:
         assert self._number_of_step is not None
         self._step = self._number_of_step()
         self._forwards += 1
-        if self._forwards == _MANY_FORWARDS and self._step == self._measured_step:
+        self._training.forward_begins()
+        if self._forwards == _MANY_FORWARDS and self._step == self._measured_step and not self._training.is_lost():
             _warn(f"addnorm.watch: {_MANY_FORWARDS} forwards, and still step {self._step}, which alone is "
                   "measured. Give the number of the step: addnorm.watch(model, step=lambda: …)")
 
@@ -260,8 +286,10 @@ class watch:
 
         def end() -> None:
             self._is_over = self._probe is probe
+            # Callbacks that were queued later come first, such as the one by which fully_shard sets gradients.
+            self._guarded(lambda: engine.queue_callback(lambda: self._guarded(self._training.backward_done)))
             if self._is_over and threading.get_ident() == self._thread:
-                self.end()  # else at the next forward: what the probe has changed may be its thread's
+                self._guarded(self._end)  # else at the next forward: what the probe has changed may be its thread's
 
         def arrived(gradient: Any) -> None:
             self._guarded(lambda: engine.queue_callback(end))
@@ -292,6 +320,7 @@ class watch:
 
     def _stop(self, error: Exception) -> None:
         self._active = False
+        self._training.abandon()
         text = " ".join(f"{type(error).__name__}: {error}".split())
         _warn(f"addnorm.watch has stopped, training goes on: {text}")
 

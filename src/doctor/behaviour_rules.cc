@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "doctor/rules.h"
+#include "model/family_facts.h"
 
 /// Rules over the checks of a profile: what changed when something was changed that should matter,
 /// or should not. A rule is a row.
@@ -48,16 +49,37 @@ bool is_rounded_away(const io::Check& check, const Subject& /*subject*/) {
   return check.value > 0 && check.value < check.limit;
 }
 
-/// From heads of width 8 on, the factors 1 and 1/√d are 2.8 apart, and no others are written. T5
-/// and GPT-Neo have the factor in their initialization.
+/// The limit is the smallest relative step that the number format can hold.
+bool is_lost_by_rounding(const io::Check& check, const Subject& /*subject*/) {
+  return check.value < check.limit;
+}
+
+bool is_lost(const io::Check& check) {
+  return check.value > 0 && std::isnan(check.limit);
+}
+
+bool is_lost_everywhere(const io::Check& check, const Subject& /*subject*/) {
+  return is_lost(check) && check.where == "model";
+}
+
+bool is_lost_in_parts(const io::Check& check, const Subject& /*subject*/) {
+  return is_lost(check) && check.where != "model";
+}
+
+/// The factors 1 and 1/√d are 2.8 apart for heads of width 8, and more for wider ones. Models have
+/// no other factors.
 bool is_unscaled(const io::Check& check, const Subject& subject) {
-  const std::string& family = subject.profile.model.model_type;
-  const bool has_scaled_weights = family.find("t5") != std::string::npos || family == "gpt_neo";
-  return check.value > 2 * check.limit && !has_scaled_weights;
+  return check.value > 2 * check.limit &&
+         model::family_facts(subject.profile.model.model_type).has_scaled_scores;
 }
 
 bool is_forgotten(const io::Check& check, const Subject& /*subject*/) {
   return check.value > 0 && (check.value <= 0.5 || !check.declared.empty());
+}
+
+/// The check itself is that one layer differs from all its counterparts.
+bool is_odd(const io::Check& /*check*/, const Subject& /*subject*/) {
+  return true;
 }
 
 bool is_left_out(const io::Check& check, const Subject& /*subject*/) {
@@ -99,6 +121,12 @@ constexpr BehaviourRule kBehaviourRules[] = {
      "a gradient for every parameter that is to be trained and matters",
      "look for detach(), .data, no_grad() or argmax on the way; requires_grad_(False) if it is "
      "meant"},
+    {"gradient-zero", exceeds_limit, kBroken, kSuspicious,
+     "the gradient of {value:.0f} values is {detail}",
+     "a gradient other than 0 for every parameter that is to be trained",
+     "look for a factor of 0 on the way: two matrices that are both 0, as LoRA's must not be; a "
+     "gate "
+     "that is saturated; a weight that is always 1, as that of a router's only expert"},
     {"gamma-ignored", exceeds_limit, kBroken, kBroken,
      "its norm is called, and what it gives does not depend on these {value:.0f} values",
      "γ ⊙ x̂ + β", "multiply by the weight and add the bias, or have none"},
@@ -115,6 +143,17 @@ constexpr BehaviourRule kBehaviourRules[] = {
     {"attention-scale", is_unscaled, kSuspicious, kSuspicious,
      "the softmax reads {value:.3g}·q·k; {detail}",
      "1/√d = {limit:.3g} (Vaswani et al. 2017, section 3.2.1)", "divide q·k by √d, once"},
+    {"attention-scale-odd", is_odd, kSuspicious, kSuspicious, "the softmax reads {value:.3g}·q·k",
+     "{limit:.3g}·q·k, as in {detail}", "use one factor in all layers"},
+    {"softmax-axis", exceeds_limit, kBroken, kSuspicious,
+     "the softmax runs over {detail}, and the product with the values sums over keys",
+     "weights that add up to 1 for each query", "softmax(dim=-1) of scores [..., queries, keys]"},
+    {"attention-constant", exceeds_limit, kSuspicious, kSuspicious,
+     "its {detail} are the same for all tokens", "{detail} that depend on the token",
+     "look at what the projection reads, and for a broadcast or an index in place of all tokens"},
+    {"heads-alike", exceeds_limit, kSuspicious, kSuspicious,
+     "{detail} give the same weights to the same keys", "heads that differ",
+     "look at the reshape into heads, and whether one projection was copied into all heads"},
     {"norm-shared", exceeds_limit, kSuspicious, kNote,
      "one norm, with one γ, is called {value:.3g} times by the module around it",
      "a norm of its own at each place", "look at the names of the norms in forward()"},
@@ -155,6 +194,27 @@ constexpr BehaviourRule kBehaviourRules[] = {
      "one step changes a weight by {value:.2g} of its size: in {detail} it is rounded away",
      "at least {limit:.2g}, half of the distance between neighbours",
      "keep the weights in float32 and round copies, or round stochastically"},
+    {"update-missing", is_lost_everywhere, kBroken, kBroken,
+     "no value that has a gradient changed: {detail}",
+     "steps of the optimizer that change every parameter with a gradient",
+     "call optimizer.step() of an optimizer that was made from this model's parameters"},
+    {"update-missing", is_lost_in_parts, kSuspicious, kSuspicious,
+     "no value that has a gradient changed: {detail}",
+     "steps of the optimizer that change every parameter with a gradient",
+     "make the optimizer when the model is complete; requires_grad_(False) if it is not to change"},
+    {"update-missing", is_lost_by_rounding, kSuspicious, kSuspicious,
+     "no value that has a gradient changed: {detail}",
+     "steps above {limit:.2g} of the value, half of the distance between neighbours",
+     "keep the weights in float32 and round copies, or round stochastically"},
+    {"gradient-not-cleared", exceeds_limit, kSuspicious, kSuspicious,
+     "an optimizer step used the gradient of the step before once more{more}",
+     "gradients of the batches since the last step only",
+     "optimizer.zero_grad() between two steps, for every optimizer"},
+    {"ranks-differ", exceeds_limit, kBroken, kBroken,
+     "{value:.0f} parameters differ between processes, this one first{more}",
+     "the same parameters in all processes",
+     "average the gradients of all parameters over the processes, as DistributedDataParallel does; "
+     "begin with the same weights"},
     {"decay-on-gain", exceeds_limit, kNote, kNote,
      "weight decay of {value:.3g} also pulls at {detail}",
      "many recipes decay matrices alone: γ around 0 is no rest for a norm",

@@ -1,5 +1,7 @@
 #include "doctor/diagnose.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "doctor/consequences.h"
@@ -8,60 +10,31 @@
 namespace addnorm::doctor {
 namespace {
 
-constexpr void (*kRules[])(const Subject&, Findings&) = {
-    find_wrong_sums,
-    find_detached_parts,
-    find_unexplained_sums,
-    find_wrong_inputs,
-    find_changed_streams,
-    find_folded_lanes,
-    find_lanes_without_parts,
-    find_turned_carries,
-    find_wrong_mhc,
-    find_equal_lanes,
-    find_wrong_norm_axis,
-    find_wrong_statistics,
-    find_wrong_norm_kind,
-    find_wrong_gamma_form,
-    find_wrong_epsilon,
-    find_odd_epsilon,
-    find_rounded_statistics,
-    find_wrong_divisors,
-    find_misplaced_norms,
-    find_lost_depth_scale,
-    find_missing_final_norm,
-    find_dead_gains,
-    find_lost_gradients,
-    find_collapsed_tokens,
-    find_unscaled_projections,
-    find_stopped_training,
-    find_stalled_training,
-    find_rising_loss,
-    find_loss_spikes,
-    find_missing_warm_up,
-    find_unread_tensors,
-    find_second_head,
-    find_repeated_layers,
-    find_guessing,
-    find_better_recipe,
-    find_unusual_epsilon,
-    find_gains_stored_otherwise,
-    find_not_finite,
-    find_growing_scores,
-    find_idle_sublayers,
-    find_misbehaviour,
-    note_large_epsilon,
-    note_massive_activations,
-    note_stream_growth,
-    note_unreadable_tensors,
-    note_layers_not_run,
+constexpr Rule* kRules[] = {
+    find_wrong_sums,         find_detached_parts,      find_unexplained_sums,
+    find_wrong_inputs,       find_changed_streams,     find_gated_streams,
+    find_folded_lanes,       find_lanes_without_parts, find_turned_carries,
+    find_wrong_mhc,          find_equal_lanes,         find_wrong_norm_axis,
+    find_wrong_statistics,   find_wrong_norm_kind,     find_wrong_gamma_form,
+    find_wrong_epsilon,      find_odd_epsilon,         find_odd_scales,
+    find_odd_sums,           find_overflowing_norms,   find_wrong_modulations,
+    find_rounded_statistics, find_wrong_divisors,      find_misplaced_norms,
+    find_lost_depth_scale,   find_missing_final_norm,  find_dead_gains,
+    find_lost_gradients,     find_collapsed_tokens,    find_unscaled_projections,
+    find_stopped_training,   find_stalled_training,    find_rising_loss,
+    find_loss_spikes,        find_missing_warm_up,     find_unread_tensors,
+    find_second_head,        find_repeated_layers,     find_guessing,
+    find_better_recipe,      find_unusual_epsilon,     find_gains_stored_otherwise,
+    find_not_finite,         find_growing_scores,      find_idle_sublayers,
+    find_misbehaviour,       note_large_epsilon,       note_massive_activations,
+    note_stream_growth,      note_unreadable_tensors,  note_layers_not_run,
 };
 
 }  // namespace
 
 std::vector<Finding> find_all(const Subject& subject) {
   std::vector<Finding> findings;
-  for (const auto rule : kRules) rule(subject, findings);
+  for (Rule* rule : kRules) rule(subject, findings);
   const std::vector<std::string>& modules = subject.profile.model.layer_modules;
   for (Finding& finding : findings) {
     const std::optional<Site>& site = finding.site;

@@ -68,7 +68,7 @@ double rms_of(MatrixView<const float> values) {
   return std::sqrt(squares / static_cast<double>(values.size()));
 }
 
-probe::ProfileEntry measure(const Site& site, const model::StreamedModel::Gradient& parameter) {
+ProfileEntry measure(const Site& site, const model::StreamedModel::Gradient& parameter) {
   const MatrixView<const float> values = parameter.value;
   double sum = 0, least = values.data[0], largest = 0;
   bool finite = true;
@@ -79,7 +79,7 @@ probe::ProfileEntry measure(const Site& site, const model::StreamedModel::Gradie
     largest = std::max(largest, std::abs(v));
     finite &= std::isfinite(v);
   }
-  probe::ProfileEntry entry{.site = site, .rms = rms_of(values)};
+  ProfileEntry entry{.site = site, .rms = rms_of(values)};
   entry.mean = sum / static_cast<double>(values.size());
   entry.std = std::sqrt(std::max(0.0, entry.rms * entry.rms - entry.mean * entry.mean));
   entry.min = least;
@@ -179,7 +179,7 @@ void examine(model::StreamedModel& model, const Tokens& asked, Subject& subject)
   subject.loss = loss_gradient(model.recipe(), tokens, output, gradient);
   subject.measured_on = fmt::format("{} × {} {}", tokens.batch, tokens.ids.size() / tokens.batch,
                                     tokens.origin.empty() ? "tokens" : tokens.origin);
-  std::vector<probe::ProfileEntry> parameters;
+  std::vector<ProfileEntry> parameters;
   const auto add = [&](const model::StreamedModel::Gradient& parameter) {
     const std::optional<Site> site = site_of(parameter.name, model.recipe().layers());
     if (!site) return;
@@ -187,7 +187,7 @@ void examine(model::StreamedModel& model, const Tokens& asked, Subject& subject)
     parameters.back().step = subject.step;
   };
   model.backward(gradient, add, model::StreamedModel::Visit::kWithoutVocabulary);
-  std::vector<probe::ProfileEntry>& entries = subject.profile.entries;
+  std::vector<ProfileEntry>& entries = subject.profile.entries;
   std::ranges::copy(profiler.entries(), std::back_inserter(entries));
   std::ranges::copy(parameters, std::back_inserter(entries));
   if (!subject.was_run_whole()) examine_gains(model, subject.layers_run, subject);

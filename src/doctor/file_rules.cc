@@ -12,51 +12,10 @@
 #include "doctor/remedy.h"
 #include "doctor/rules.h"
 #include "io/tensor.h"
+#include "model/family_facts.h"
 
 namespace addnorm::doctor {
 namespace {
-
-/// Parts of names of tensors that models of these families carry along and nobody here needs: masks
-/// and tables that can be made anew, copies of tied weights, heads for other tasks.
-constexpr std::string_view kCarriedAlong[] = {
-    "attn.bias",
-    "attn.masked_bias",
-    "rotary_emb",
-    "attention.bias",
-    "attention.masked_bias",
-    "position_ids",
-    "lm_head.weight",
-    "embed_tokens.weight",
-    "pooler.",
-    "cls.seq_relationship",
-    "cls.predictions.decoder",
-    "classifier.",
-    "qa_outputs.",
-    "score.",
-    "rope_freqs",  // GGUF's, read with the recipe
-    "rope_factors_",
-};
-
-bool is_carried_along(const std::string& name) {
-  const auto stands_in = [&](std::string_view part) {
-    return name.find(part) != std::string::npos;
-  };
-  return name.starts_with("decoder.") || std::ranges::any_of(kCarriedAlong, stands_in);  // T5's
-}
-
-struct KnownEpsilons {
-  std::string_view family;
-  double values[2];
-};
-constexpr KnownEpsilons kKnownEpsilons[] = {
-    {"gpt2", {1e-5, 1e-5}},     {"bert", {1e-12, 1e-12}},      {"llama", {1e-5, 1e-6}},
-    {"qwen2", {1e-6, 1e-5}},    {"qwen3", {1e-6, 1e-6}},       {"gemma", {1e-6, 1e-6}},
-    {"gemma2", {1e-6, 1e-6}},   {"gemma3_text", {1e-6, 1e-6}}, {"olmo2", {1e-6, 1e-5}},
-    {"olmo3", {1e-6, 1e-5}},    {"mistral", {1e-5, 1e-6}},     {"phi3", {1e-5, 1e-5}},
-    {"glm", {1.5625e-7, 1e-5}}, {"glm4", {1e-5, 1.5625e-7}},   {"gpt_neox", {1e-5, 1e-5}},
-    {"smollm3", {1e-6, 1e-6}},  {"seed_oss", {1e-6, 1e-6}},    {"ernie4_5", {1e-5, 1e-5}},
-    {"gpt_oss", {1e-5, 1e-5}},  {"deepseek_v3", {1e-6, 1e-6}}, {"qwen3_next", {1e-6, 1e-6}},
-    {"t5", {1e-6, 1e-6}}};
 
 /// "2 tensors have no place: a, b"; of many the first three.
 std::string tensors_text(std::vector<std::string> names, std::string_view one,
@@ -74,12 +33,11 @@ std::string tensors_text(std::vector<std::string> names, std::string_view one,
 void find_unread_tensors(const Subject& subject, Findings& findings) {
   std::vector<std::string> names;
   std::ranges::copy_if(subject.unused, std::back_inserter(names),
-                       [](const std::string& name) { return !is_carried_along(name); });
+                       [](const std::string& name) { return !model::is_carried_along(name); });
   if (names.empty()) return;
   const std::size_t count = names.size();
   findings.push_back(
       {.rule = "unread-tensors",
-       .severity = Severity::kBroken,
        .where = "files",
        .what = tensors_text(std::move(names), "has", "have", "no place in the recipe"),
        .because = fmt::format("a model of the family {} reads every weight of its files",
@@ -143,28 +101,38 @@ void note_layers_not_run(const Subject& subject, Findings& findings) {
 
 void find_unusual_epsilon(const Subject& subject, Findings& findings) {
   const io::ProfileModel& model = subject.profile.model;
-  const auto* known = std::ranges::find(kKnownEpsilons, model.model_type, &KnownEpsilons::family);
-  if (known == std::end(kKnownEpsilons) || !(model.eps > 0)) return;
+  const auto [epsilon, other] = model::family_facts(model.model_type).epsilons;
+  if (!(epsilon > 0) || !(model.eps > 0)) return;
   constexpr double kMost = 50;  // times more or less: others train the family with another one
-  const bool is_near = std::ranges::any_of(known->values, [&](double value) {
-    return model.eps < kMost * value && value < kMost * model.eps;
-  });
-  if (is_near) return;
+  const auto is_near = [&](double known) {
+    return model.eps < kMost * known && known < kMost * model.eps;
+  };
+  if (is_near(epsilon) || is_near(other)) return;
   findings.push_back(
       {.rule = "epsilon-unusual",
        .severity = Severity::kSuspicious,
        .where = "all norms",
        .what = fmt::format("ε is {:.3g}", model.eps),
-       .because = fmt::format(
-           "the family {} was published with {:.3g}{}", model.model_type, known->values[0],
-           known->values[0] == known->values[1] ? "" : fmt::format(" or {:.3g}", known->values[1])),
+       .because = fmt::format("the family {} was published with {:.3g}{}", model.model_type,
+                              epsilon, epsilon == other ? "" : fmt::format(" or {:.3g}", other)),
        .fix = "take the ε that the weights were trained with",
        .measured = model.eps,
-       .expected = known->values[0],
-       .remedies = {{.change = fmt::format("ε {:.3g} → {:.3g}", model.eps, known->values[0]),
-                     .recipe = [epsilon = known->values[0]](
-                                   model::Recipe& recipe) { recipe.set_epsilon(epsilon); }}},
+       .expected = epsilon,
+       .remedies = {{.change = fmt::format("ε {:.3g} → {:.3g}", model.eps, epsilon),
+                     .recipe =
+                         [known = epsilon](model::Recipe& recipe) { recipe.set_epsilon(known); }}},
        .measure = loss_measure()});
+}
+
+Finding gains_around_zero(std::size_t count, std::size_t norms) {
+  return {.rule = "gain-around-zero",
+          .severity = Severity::kSuspicious,
+          .where = "all norms",
+          .what = fmt::format("the γ of {} of {} norms lie around 0", count, norms),
+          .because = "a gain starts at 1; trained gains rarely change their sign",
+          .fix =
+              "initialize γ with ones; an initialization of all parameters as weights is often "
+              "the cause"};
 }
 
 /// What the stored γ themselves show; γ that means γ only where no output of a norm was fitted.
@@ -174,16 +142,19 @@ void find_gains_stored_otherwise(const Subject& subject, Findings& findings) {
   if (!form) return;
   std::size_t norms = 0, around_zero = 0, around_one = 0;
   bool is_fitted = false;
-  for (const probe::ProfileEntry& entry : last_entries(subject.profile)) {
-    is_fitted |= !std::isnan(entry.divisor);
+  for (const ProfileEntry& entry : last_entries(subject.profile)) {
+    is_fitted |= entry.norm && entry.norm->divisor;
     if (entry.site.point != Point::kGamma) continue;
     ++norms;
     around_zero += entry.min < 0 && std::abs(entry.mean) < entry.std;
     around_one += std::abs(entry.mean - 1) < 0.2 && entry.std < 0.3 && entry.min > 0;
   }
   const bool one_plus = form == GammaForm::kOnePlus;
-  // A fit tells what is done with γ; of γ near 0 it tells that it is meant.
-  if ((is_fitted && !one_plus) || norms == 0) return;
+  if (norms == 0) return;
+  if (is_fitted && !one_plus) {  // the fit has shown that γ alone multiplies
+    if (3 * around_zero > norms) findings.push_back(gains_around_zero(around_zero, norms));
+    return;
+  }
   const std::size_t count = one_plus ? around_one : around_zero;
   if (one_plus ? count < norms : 2 * count <= norms) return;
   findings.push_back(
@@ -222,31 +193,30 @@ void find_second_head(const Subject& subject, Findings& findings) {
 namespace {
 
 /// The weights of a layer, in their order.
-std::vector<const probe::ProfileEntry*> weights_of(const Subject& subject, std::size_t layer) {
-  std::vector<const probe::ProfileEntry*> weights;
-  for (const probe::ProfileEntry& entry : last_entries(subject.profile)) {
+std::vector<const ProfileEntry*> weights_of(const Subject& subject, std::size_t layer) {
+  std::vector<const ProfileEntry*> weights;
+  for (const ProfileEntry& entry : last_entries(subject.profile)) {
     if (entry.site.point == Point::kWeight && entry.site.layer == layer) weights.push_back(&entry);
   }
   return weights;
 }
 
-bool are_alike(const std::vector<const probe::ProfileEntry*>& one,
-               const std::vector<const probe::ProfileEntry*>& other) {
+bool are_alike(const std::vector<const ProfileEntry*>& one,
+               const std::vector<const ProfileEntry*>& other) {
   return !one.empty() &&
-         std::ranges::equal(one, other,
-                            [](const probe::ProfileEntry* a, const probe::ProfileEntry* b) {
-                              return a->site.projection == b->site.projection && a->rms == b->rms &&
-                                     a->rms > 0 && a->mean == b->mean && a->abs_max == b->abs_max;
-                            });
+         std::ranges::equal(one, other, [](const ProfileEntry* a, const ProfileEntry* b) {
+           return a->site.projection == b->site.projection && a->rms == b->rms && a->rms > 0 &&
+                  a->mean == b->mean && a->abs_max == b->abs_max;
+         });
 }
 
 }  // namespace
 
 void find_repeated_layers(const Subject& subject, Findings& findings) {
-  std::vector<const probe::ProfileEntry*> before;
+  std::vector<const ProfileEntry*> before;
   const std::vector<std::string>& modules = subject.profile.model.layer_modules;
   for (std::size_t layer = 0; layer < subject.profile.model.n_layers; ++layer) {
-    std::vector<const probe::ProfileEntry*> weights = weights_of(subject, layer);
+    std::vector<const ProfileEntry*> weights = weights_of(subject, layer);
     const bool is_shared = layer > 0 && layer < modules.size() &&  // called again, as ALBERT's is
                            modules[layer] == modules[layer - 1];
     if (!is_shared && are_alike(before, weights)) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "addnorm/nn/probe.h"
+#include "doctor/places.h"
 #include "doctor/subject.h"
 #include "model/recipe.h"
 
@@ -38,11 +39,11 @@ struct Measure {
 struct Finding {
   std::string_view rule;  ///< its name
   Severity severity = Severity::kBroken;
-  std::optional<Site> site = {};  ///< none: it is of the whole
-  std::string where;              ///< "layer 3, attention"; "all norms"
-  std::string module = {};        ///< what the code calls its layer, where the profile says it
-  std::string what;               ///< in a sentence, with its numbers
-  std::string because;            ///< the expectation and where it comes from
+  std::optional<Site> site = {};                      ///< none: the finding is of the whole network
+  std::string where = site ? site_words(*site) : "";  ///< "layer 3, attention"; "all norms"
+  std::string module = {};  ///< what the code calls its layer, where the profile says it
+  std::string what;         ///< in a sentence, with its numbers
+  std::string because;      ///< the expectation and where it comes from
   std::string fix;
   double measured = std::numeric_limits<double>::quiet_NaN();  ///< NaN: no single number
   double expected = std::numeric_limits<double>::quiet_NaN();

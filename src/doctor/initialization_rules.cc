@@ -7,6 +7,7 @@
 #include "doctor/places.h"
 #include "doctor/remedy.h"
 #include "doctor/rules.h"
+#include "model/family_facts.h"
 
 /// What a network shows before its first step. After training it may look otherwise for good
 /// reasons: these rules are silent then.
@@ -14,27 +15,27 @@
 namespace addnorm::doctor {
 namespace {
 
-const probe::ProfileEntry* first_at(const Subject& subject, const Site& site) {
+const ProfileEntry* first_at(const Subject& subject, const Site& site) {
   return find_entry(subject.profile, first_step(subject.profile), site);
 }
 
 /// What the first layer reads, and what the last one leaves.
-const probe::ProfileEntry* stream_begin(const Subject& subject) {
+const ProfileEntry* stream_begin(const Subject& subject) {
   return first_at(subject, {0, SublayerKind::kAttention, Point::kX});
 }
-const probe::ProfileEntry* stream_end(const Subject& subject) {
+const ProfileEntry* stream_end(const Subject& subject) {
   const std::size_t layers = subject.profile.model.n_layers;
   if (layers == 0) return nullptr;
   for (const Site& site : probe::stream_sites(layers, layers)) {
-    if (const probe::ProfileEntry* entry = first_at(subject, site)) return entry;
+    if (const ProfileEntry* entry = first_at(subject, site)) return entry;
   }
   return nullptr;
 }
 
 /// The loss's gradient by what the first layer reads, over that by what the last one leaves.
 double gradient_ratio(const Subject& subject) {
-  const probe::ProfileEntry* begin = stream_begin(subject);
-  const probe::ProfileEntry* end = stream_end(subject);
+  const ProfileEntry* begin = stream_begin(subject);
+  const ProfileEntry* end = stream_end(subject);
   if (begin == nullptr || end == nullptr) return Subject::kUnknown;
   return begin->grad_rms / end->grad_rms;
 }
@@ -60,7 +61,7 @@ bool hides_what_goes_past(const Subject& subject) {
 }
 
 double last_token_cosine(const Subject& subject) {
-  const probe::ProfileEntry* end = stream_end(subject);
+  const ProfileEntry* end = stream_end(subject);
   return end == nullptr ? Subject::kUnknown : end->token_cosine;
 }
 
@@ -104,7 +105,7 @@ void find_collapsed_tokens(const Subject& subject, Findings& findings) {
   const Placements placements = placements_of(subject.profile.model);
   const Placement* placement = only_placement(placements);
   if (placement == nullptr || constant(placement->skip, {1, 1}) != 0) return;
-  const probe::ProfileEntry* begin = stream_begin(subject);
+  const ProfileEntry* begin = stream_begin(subject);
   const double cosine = last_token_cosine(subject);
   if (begin == nullptr || !(cosine > kMost) || !(begin->token_cosine < 0.9)) return;
   Finding finding{
@@ -130,8 +131,9 @@ void find_collapsed_tokens(const Subject& subject, Findings& findings) {
 
 void find_unscaled_projections(const Subject& subject, Findings& findings) {
   const io::ProfileModel& model = subject.profile.model;
-  const bool asks = model.initialization == Initialization::kGpt2 || model.model_type == "gpt2";
-  if (!asks || model.n_layers < 2 || !is_initial(subject)) return;
+  const bool is_scaled = model.initialization == Initialization::kGpt2 ||
+                         model::family_facts(model.model_type).has_scaled_projections;
+  if (!is_scaled || model.n_layers < 2 || !is_initial(subject)) return;
   const double expected = 1 / std::sqrt(2.0 * static_cast<double>(model.n_layers));
   const std::size_t step = first_step(subject.profile);
   for (std::size_t layer = 0; layer < model.n_layers; ++layer) {
@@ -139,16 +141,14 @@ void find_unscaled_projections(const Subject& subject, Findings& findings) {
       return find_entry(subject.profile, step,
                         {layer, sublayer, Point::kWeight, NormSlot::kNone, projection});
     };
-    const auto compare = [&](const probe::ProfileEntry* inner, const probe::ProfileEntry* outer) {
+    const auto compare = [&](const ProfileEntry* inner, const ProfileEntry* outer) {
       if (inner == nullptr || outer == nullptr) return;
       const double ratio = outer->std / inner->std;
       // Halfway, in logarithms, between as drawn and as scaled.
       if (!(ratio > std::sqrt(expected))) return;
       findings.push_back(
           {.rule = "unscaled-projection",
-           .severity = Severity::kBroken,
            .site = outer->site,
-           .where = place_text(outer->site),
            .what = fmt::format("its projection into the stream starts at {:.3g} of the other "
                                "weights",
                                ratio),

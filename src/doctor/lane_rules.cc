@@ -18,43 +18,52 @@
 namespace addnorm::doctor {
 namespace {
 
-/// Of a coefficient: float32 leaves 1e-5 where lanes differ by a percent, bfloat16 some percent.
+using probe::LaneFit;
+
+/// Tolerance of a coefficient: float32 leaves 1e-5 where lanes differ by a percent, bfloat16 some
+/// percent.
 constexpr double kCoefficientTolerance = 0.05;
 
 /// Of a row's or column's sum in mHC: of single matrices with wide logits, 20 steps of Sinkhorn
 /// leave up to 0.08.
 constexpr double kUnbalanced = 0.1;
 
-/// Where a branch is written into the lanes: the sum of each, of which the first has what is of
-/// all.
+/// A place where a branch is written into the lanes.
 struct LaneSite {
   Site site;
-  std::vector<const probe::ProfileEntry*> lanes;
+  std::string dtype;
+  std::vector<const LaneFit*> lanes;  ///< in their order
+
+  const LaneFit& first() const { return *lanes.front(); }
 };
 
 std::vector<LaneSite> lane_sites(const Subject& subject) {
   std::vector<LaneSite> sites;
-  for_sums(subject, [&](const probe::ProfileEntry& sum) {
-    if (!is_of_lanes(sum)) return;
+  for_point(subject, Point::kSum, [&](const ProfileEntry& sum) {
+    if (!sum.lane) return;
     Site site = sum.site;
     site.lane = 0;
-    if (sites.empty() || sites.back().site != site) sites.push_back({site, {}});
-    sites.back().lanes.push_back(&sum);
+    if (sites.empty() || sites.back().site != site) sites.push_back({site, sum.dtype, {}});
+    sites.back().lanes.push_back(&*sum.lane);
   });
   return sites;
 }
 
-/// The largest |member − offset| of a site's lanes; NaN where none is known.
-double largest(const LaneSite& site, double probe::ProfileEntry::*member, double offset = 0) {
-  double most = Subject::kUnknown;
-  for (const probe::ProfileEntry* lane : site.lanes) {
-    most = std::fmax(most, std::abs(lane->*member - offset));
+/// The largest |member − offset| of a site's lanes; nothing where none is known.
+template <typename Number>
+std::optional<double> largest(const LaneSite& site, Number LaneFit::*member, double offset = 0) {
+  std::optional<double> most;
+  for (const LaneFit* lane : site.lanes) {
+    const std::optional<double> value = lane->*member;
+    if (value) most = std::max(most.value_or(0), std::abs(*value - offset));
   }
   return most;
 }
 
-Finding lane_finding(const Site& site, std::string_view rule) {
-  return {.rule = rule, .site = site, .where = place_text(site)};
+/// How far a lane's sum of coefficients is from 1 at most; 0 where no sum is known.
+template <typename Number>
+double imbalance(const LaneSite& site, Number LaneFit::*member) {
+  return largest(site, member, 1).value_or(0);
 }
 
 /// One finding for the stream where all sites have it, else one for each that has.
@@ -78,11 +87,13 @@ std::vector<LaneSite> those(const std::vector<LaneSite>& sites, const Condition&
   return found;
 }
 
-/// "0.61, 1.02, 1.37" of each lane.
-std::string list(const LaneSite& site, double probe::ProfileEntry::*member) {
+/// The numbers of all lanes: "0.61, 1.02, 1.37".
+template <typename Number>
+std::string list(const LaneSite& site, Number LaneFit::*member) {
   std::string text;
-  for (const probe::ProfileEntry* lane : site.lanes) {
-    text += fmt::format("{}{:.2f}", text.empty() ? "" : ", ", lane->*member);
+  for (const LaneFit* lane : site.lanes) {
+    const std::optional<double> value = lane->*member;
+    text += fmt::format("{}{:.2f}", text.empty() ? "" : ", ", value.value_or(Subject::kUnknown));
   }
   return text;
 }
@@ -90,10 +101,10 @@ std::string list(const LaneSite& site, double probe::ProfileEntry::*member) {
 }  // namespace
 
 void find_folded_lanes(const Subject& subject, Findings& findings) {
-  std::vector<const probe::ProfileEntry*> folds;
-  for (const probe::ProfileEntry& entry : last_entries(subject.profile)) {
-    if (entry.site.point == Point::kX && entry.lanes_folded > 0) folds.push_back(&entry);
-  }
+  std::vector<const ProfileEntry*> folds;
+  for_point(subject, Point::kX, [&](const ProfileEntry& x) {
+    if (x.input && x.input->lanes_folded.value_or(0) > 0) folds.push_back(&x);
+  });
   if (folds.empty()) return;
   Finding finding{
       .rule = "lanes-not-kept",
@@ -112,9 +123,9 @@ void find_folded_lanes(const Subject& subject, Findings& findings) {
     return;
   }
   finding.severity = Severity::kSuspicious;
-  for (const probe::ProfileEntry* fold : folds) {
+  for (const ProfileEntry* fold : folds) {
     finding.site = fold->site;
-    finding.where = place_text(fold->site);
+    finding.where = site_words(fold->site);
     finding.what = "reads lanes that are copies of one row, to which those before were folded";
     findings.push_back(finding);
   }
@@ -123,87 +134,87 @@ void find_folded_lanes(const Subject& subject, Findings& findings) {
 void find_lanes_without_parts(const Subject& subject, Findings& findings) {
   const std::vector<LaneSite> sites = lane_sites(subject);
   const std::size_t written = std::ranges::count_if(sites, [](const LaneSite& site) {
-    return largest(site, &probe::ProfileEntry::write) > kCoefficientTolerance;
+    return largest(site, &LaneFit::write).value_or(0) > kCoefficientTolerance;
   });
   for (const LaneSite& site : sites) {
-    const double carried = largest(site, &probe::ProfileEntry::carry_size);
-    const double write = largest(site, &probe::ProfileEntry::write);
+    const double carried = *largest(site, &LaneFit::carry_size);
+    const std::optional<double> write = largest(site, &LaneFit::write);
     if (carried < kCoefficientTolerance) {
-      Finding finding = lane_finding(site.site, "residual-missing");
-      finding.what =
-          fmt::format("no lane is carried on: no row of A is longer than {:.2g}", carried);
-      finding.because = "X′ = A·X + b ⊗ f";
-      finding.fix = "add what the carry makes of the lanes to what is written";
-      finding.measured = carried;
-      findings.push_back(std::move(finding));
-    } else if (write < 1e-3 && 2 * written > sites.size()) {
-      Finding finding = lane_finding(site.site, "branch-missing");
-      finding.severity = Severity::kSuspicious;  // b may be learned
-      finding.what = fmt::format("the branch is written into no lane: b is at most {:.2g}", write);
-      finding.because = "X′ = A·X + b ⊗ f, as in most other sublayers";
-      finding.fix =
-          "write the branch's output into the lanes: look at b, and at what it multiplies";
-      finding.measured = write;
-      findings.push_back(std::move(finding));
+      findings.push_back(
+          {.rule = "residual-missing",
+           .site = site.site,
+           .what = fmt::format("no lane is carried on: no row of A is longer than {:.2g}", carried),
+           .because = "X′ = A·X + b ⊗ f",
+           .fix = "add what the carry makes of the lanes to what is written",
+           .measured = carried});
+    } else if (write && *write < 1e-3 && 2 * written > sites.size()) {
+      findings.push_back(
+          {.rule = "branch-missing",
+           .severity = Severity::kSuspicious,  // b may be learned
+           .site = site.site,
+           .what = fmt::format("the branch is written into no lane: b is at most {:.2g}", *write),
+           .because = "X′ = A·X + b ⊗ f, as in most other sublayers",
+           .fix = "write the branch's output into the lanes: look at b, and at what it multiplies",
+           .measured = *write});
     }
   }
 }
 
 void find_turned_carries(const Subject& subject, Findings& findings) {
   const std::vector<LaneSite> told = those(lane_sites(subject), [](const LaneSite& site) {
-    return !std::isnan(site.lanes.front()->carry_transposed);
+    return site.first().carry_transposed.has_value();
   });
-  const auto is_turned = [](const LaneSite& site) {
-    return site.lanes.front()->carry_transposed > 0.5;
-  };
+  const auto is_turned = [](const LaneSite& site) { return *site.first().carry_transposed > 0.5; };
   const auto turned = static_cast<std::size_t>(std::ranges::count_if(told, is_turned));
   const bool is_usual = 2 * turned > told.size();
   const std::size_t others = is_usual ? told.size() - turned : turned;
   if (others == 0 || 3 * others > told.size()) return;  // no way round is usual
   for (const LaneSite& site : told) {
     if (is_turned(site) == is_usual) continue;
-    Finding finding = lane_finding(site.site, "carry-transposed");
-    finding.what = fmt::format("the lanes are mixed by {} of the computed coefficients",
-                               is_usual ? "the tensor itself" : "the transpose");
-    finding.because =
-        fmt::format("{}, as in the {} other sublayers where that can be told",
-                    is_usual ? "its transpose" : "the tensor itself", told.size() - others);
-    finding.fix = "look at the order of the indices: X′_i = Σ_j A_ij·X_j";
-    findings.push_back(std::move(finding));
+    findings.push_back(
+        {.rule = "carry-transposed",
+         .site = site.site,
+         .what = fmt::format("the lanes are mixed by {} of the computed coefficients",
+                             is_usual ? "the tensor itself" : "the transpose"),
+         .because =
+             fmt::format("{}, as in the {} other sublayers where that can be told",
+                         is_usual ? "its transpose" : "the tensor itself", told.size() - others),
+         .fix = "look at the order of the indices: X′_i = Σ_j A_ij·X_j"});
   }
 }
 
 namespace {
 
 Finding unbalanced(const LaneSite& site) {
-  const bool rows = largest(site, &probe::ProfileEntry::carry_in, 1) > kUnbalanced;
-  const bool columns = largest(site, &probe::ProfileEntry::carry_out, 1) > kUnbalanced;
-  Finding finding = lane_finding(site.site, "carry-not-stochastic");
-  finding.what = fmt::format(
-      "the carry's {} sum to {}{}", rows ? "rows" : "columns",
-      list(site, rows ? &probe::ProfileEntry::carry_in : &probe::ProfileEntry::carry_out),
-      rows == columns ? ", and its columns neither to 1"
-      : rows          ? ", and not to 1"
-                      : ", and its rows to 1");
-  finding.because = "rows and columns of mHC's carry sum to 1 (Xie et al. 2025)";
-  finding.fix =
-      "divide by the sums of rows and by those of columns in turn, over two axes of the "
-      "exponentials, about 20 times";
-  finding.measured = std::fmax(largest(site, &probe::ProfileEntry::carry_in, 1),
-                               largest(site, &probe::ProfileEntry::carry_out, 1));
-  finding.expected = 0;
-  return finding;
+  const double in = imbalance(site, &LaneFit::carry_in);
+  const double out = imbalance(site, &LaneFit::carry_out);
+  const bool rows = in > kUnbalanced, columns = out > kUnbalanced;
+  return {
+      .rule = "carry-not-stochastic",
+      .site = site.site,
+      .what = fmt::format("the carry's {} sum to {}{}", rows ? "rows" : "columns",
+                          rows ? list(site, &LaneFit::carry_in) : list(site, &LaneFit::carry_out),
+                          rows == columns ? ", and its columns neither to 1"
+                          : rows          ? ", and not to 1"
+                                          : ", and its rows to 1"),
+      .because = "rows and columns of mHC's carry sum to 1 (Xie et al. 2025)",
+      .fix =
+          "divide by the sums of rows and by those of columns in turn, over two axes of the "
+          "exponentials, about 20 times",
+      .measured = std::max(in, out),
+      .expected = 0};
 }
 
 Finding halved(const LaneSite& site) {
-  Finding finding = lane_finding(site.site, "write-scale");
-  finding.severity = Severity::kSuspicious;
-  finding.measured = site.lanes.front()->write_gate;
-  finding.expected = 2;
-  finding.what = fmt::format("the branch is written times {:.2g}·σ", finding.measured);
-  finding.because = "b = 2σ of mHC, which is 1 for a logit of 0 (Xie et al. 2025)";
-  finding.fix = "write 2 * torch.sigmoid(…)";
-  return finding;
+  const double gate = *site.first().write_gate;
+  return {.rule = "write-scale",
+          .severity = Severity::kSuspicious,
+          .site = site.site,
+          .what = fmt::format("the branch is written times {:.2g}·σ", gate),
+          .because = "b = 2σ of mHC, which is 1 for a logit of 0 (Xie et al. 2025)",
+          .fix = "write 2 * torch.sigmoid(…)",
+          .measured = gate,
+          .expected = 2};
 }
 
 bool is_16_bits(const std::string& dtype) {
@@ -211,15 +222,15 @@ bool is_16_bits(const std::string& dtype) {
 }
 
 Finding rounded(const LaneSite& site) {
-  Finding finding = lane_finding(site.site, "coefficients-rounded");
-  const bool is_choice = is_16_bits(site.lanes.front()->dtype);  // the stream is in 16 bits too
-  finding.severity = is_choice ? Severity::kNote : Severity::kSuspicious;
-  finding.what = fmt::format("the carry is computed in {}", site.lanes.front()->coefficients);
-  finding.because =
-      "mHC computes its coefficients in float32: products of many carries keep their "
-      "size only if each keeps its sums";
-  finding.fix = "cast to float32 before the exponentials, and switch autocast off there";
-  return finding;
+  const bool is_choice = is_16_bits(site.dtype);  // the stream is in 16 bits too
+  return {.rule = "coefficients-rounded",
+          .severity = is_choice ? Severity::kNote : Severity::kSuspicious,
+          .site = site.site,
+          .what = fmt::format("the carry is computed in {}", site.first().coefficients),
+          .because =
+              "mHC computes its coefficients in float32: products of many carries keep their "
+              "size only if each keeps its sums",
+          .fix = "cast to float32 before the exponentials, and switch autocast off there"};
 }
 
 }  // namespace
@@ -232,25 +243,25 @@ void find_wrong_mhc(const Subject& subject, Findings& findings) {
   };
   judge(
       [](const LaneSite& site) {
-        const bool is_carried =
-            largest(site, &probe::ProfileEntry::carry_size) > kCoefficientTolerance;
-        return is_carried && (largest(site, &probe::ProfileEntry::carry_in, 1) > kUnbalanced ||
-                              largest(site, &probe::ProfileEntry::carry_out, 1) > kUnbalanced);
+        return *largest(site, &LaneFit::carry_size) > kCoefficientTolerance &&
+               std::max(imbalance(site, &LaneFit::carry_in), imbalance(site, &LaneFit::carry_out)) >
+                   kUnbalanced;
       },
       unbalanced);
   judge(
       [](const LaneSite& site) {
-        return std::abs(site.lanes.front()->write_gate - 1) < kCoefficientTolerance;
+        const std::optional<double> gate = site.first().write_gate;
+        return gate && std::abs(*gate - 1) < kCoefficientTolerance;
       },
       halved);
-  judge([](const LaneSite& site) { return is_16_bits(site.lanes.front()->coefficients); }, rounded);
+  judge([](const LaneSite& site) { return is_16_bits(site.first().coefficients); }, rounded);
 }
 
 namespace {
 
 /// Whether a γ has moved: where none is known nobody can say.
 bool is_trained(const Subject& subject) {
-  return std::ranges::any_of(last_entries(subject.profile), [](const probe::ProfileEntry& entry) {
+  return std::ranges::any_of(last_entries(subject.profile), [](const ProfileEntry& entry) {
     return entry.site.point == Point::kGamma && entry.std > 0;
   });
 }
@@ -260,13 +271,15 @@ bool is_trained(const Subject& subject) {
 void find_equal_lanes(const Subject& subject, Findings& findings) {
   constexpr double kAlike = 1e-5;
   const std::vector<LaneSite> sites = lane_sites(subject);
-  double spread = Subject::kUnknown, gradients = Subject::kUnknown;
+  double spread = 0;
+  std::optional<double> gradients;
   for (const LaneSite& site : sites) {
-    spread = std::fmax(spread, largest(site, &probe::ProfileEntry::lane_spread));
-    gradients = std::fmax(gradients, site.lanes.front()->grad_spread);
+    spread = std::max(spread, *largest(site, &LaneFit::lane_spread));
+    const std::optional<double> own = site.first().grad_spread;
+    if (own) gradients = std::max(gradients.value_or(0), *own);
   }
-  if (sites.size() < 2 || !(spread <= kAlike) || !findings.empty()) return;
-  const bool is_trapped = is_trained(subject) && gradients < 1e-4;
+  if (sites.size() < 2 || spread > kAlike || !findings.empty()) return;
+  const bool is_trapped = is_trained(subject) && gradients && *gradients < 1e-4;
   findings.push_back(
       {.rule = "lanes-alike",
        .severity = is_trapped ? Severity::kSuspicious : Severity::kNote,

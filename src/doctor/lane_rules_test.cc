@@ -1,16 +1,12 @@
 /// The rules of lanes one by one, on profiles written by hand. tests/python/lanes_doctor_test.py
 /// has whole networks.
 
-#include <gmock/gmock.h>
-
-#include <string>
-#include <vector>
-
-#include "doctor/diagnose.h"
+#include "support/handwritten_profile.h"
 
 namespace addnorm::doctor {
 namespace {
 
+using probe::LaneFit;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using enum SublayerKind;
@@ -26,140 +22,125 @@ Subject sound_lanes() {
     for (const SublayerKind sublayer : {kAttention, kFeedForward}) {
       entries.push_back({.site = {layer, sublayer, Point::kX}, .rms = 1});
       for (std::size_t lane = 0; lane < kLanes; ++lane) {
-        probe::ProfileEntry sum{.site = {layer, sublayer, Point::kSum}, .rms = 1};
+        ProfileEntry sum{.site = {layer, sublayer, Point::kSum}, .rms = 1};
         sum.site.lane = lane;
-        sum.unexplained = 0;
-        sum.carry_in = sum.carry_out = sum.write = 1;
-        sum.carry_size = 0.7;
-        sum.lane_spread = 0.1;
+        sum.sum = {.unexplained = 0};
+        sum.lane = {
+            .carry_in = 1, .carry_size = 0.7, .lane_spread = 0.1, .carry_out = 1, .write = 1};
         if (lane == 0) {
-          sum.write_gate = 2;
-          sum.grad_spread = sum.carry_transposed = 0;
-          sum.coefficients = "float32";
+          sum.lane->write_gate = 2;
+          sum.lane->grad_spread = sum.lane->carry_transposed = 0;
+          sum.lane->coefficients = "float32";
         }
         entries.push_back(sum);
       }
     }
   }
-  probe::ProfileEntry gamma{.site = {0, kAttention, Point::kGamma}, .mean = 1, .std = 0.01};
+  ProfileEntry gamma{.site = {0, kAttention, Point::kGamma}, .mean = 1, .std = 0.01};
   gamma.site.norm = NormSlot::kBefore;
   entries.push_back(gamma);
   return subject;
 }
 
-/// Changes the sums of all lanes, or of those in one sublayer.
+/// Changes the fits of all lanes, or those in one sublayer.
 template <typename Change>
 Subject with(const Change& change, std::optional<std::size_t> layer = {},
              SublayerKind sublayer = kAttention) {
   Subject subject = sound_lanes();
-  for (probe::ProfileEntry& entry : subject.profile.entries) {
+  for (ProfileEntry& entry : subject.profile.entries) {
     const bool is_there = !layer || (entry.site.layer == *layer && entry.site.sublayer == sublayer);
-    if (entry.site.point == Point::kSum && is_there) change(entry);
+    if (entry.lane && is_there) change(*entry.lane);
   }
   return subject;
 }
 
-/// "rule, where", and "(note)" where it is one.
-std::vector<std::string> lane_findings(const Subject& subject) {
-  std::vector<std::string> list;
-  for (const Finding& f : diagnose(subject)) {
-    const char* note = f.severity == Severity::kNote ? " (note)" : "";
-    list.push_back(std::string(f.rule) + ", " + f.where + note);
-  }
-  return list;
-}
-
 TEST(LaneRules, AreSilentOnWhatIsSoundOrUnknown) {
-  EXPECT_THAT(lane_findings(sound_lanes()), IsEmpty());
-  const double unknown = probe::ProfileEntry::kUnknown;
-  EXPECT_THAT(lane_findings(with([&](probe::ProfileEntry& sum) {
-                sum.carry_out = sum.write = sum.write_gate = sum.carry_transposed = unknown;
-                sum.lane_spread = sum.grad_spread = unknown;
-                sum.coefficients.clear();
+  EXPECT_THAT(found(sound_lanes()), IsEmpty());
+  EXPECT_THAT(found(with([&](LaneFit& sum) {
+                sum = {.carry_in = 1, .carry_size = 0.7, .lane_spread = 0.1};
               })),
               IsEmpty());
 }
 
 TEST(LaneRules, SeeWhatIsMissingInOneSublayer) {
-  EXPECT_THAT(lane_findings(with(
-                  [](probe::ProfileEntry& sum) {
-                    sum.carry_in = sum.carry_out = 0;
+  EXPECT_THAT(found(with(
+                  [](LaneFit& sum) {
+                    sum.carry_in = 0;
+                    sum.carry_out = 0;
                     sum.carry_size = 0.04;
                   },
                   1)),
               ElementsAre("residual-missing, layer 1, attention"));
-  EXPECT_THAT(
-      lane_findings(with([](probe::ProfileEntry& sum) { sum.write = 1e-4; }, 2, kFeedForward)),
-      ElementsAre("branch-missing, layer 2, feed-forward"));
-  EXPECT_THAT(
-      lane_findings(with([](probe::ProfileEntry& sum) { sum.write = 2e-3; }, 2, kFeedForward)),
-      IsEmpty());
-  EXPECT_THAT(lane_findings(with([](probe::ProfileEntry& sum) { sum.write = 0; })),
+  EXPECT_THAT(found(with([](LaneFit& sum) { sum.write = 1e-4; }, 2, kFeedForward)),
+              ElementsAre("branch-missing, layer 2, feed-forward"));
+  EXPECT_THAT(found(with([](LaneFit& sum) { sum.write = 2e-3; }, 2, kFeedForward)), IsEmpty());
+  EXPECT_THAT(found(with([](LaneFit& sum) { sum.write = 0; })),
               IsEmpty());  // as models whose branches begin at 0
 }
 
 TEST(LaneRules, SeeLanesThatAreFolded) {
   Subject subject = sound_lanes();
   const auto fold = [&](std::size_t layer) {
-    for (probe::ProfileEntry& entry : subject.profile.entries) {
-      if (entry.site == Site{layer, kAttention, Point::kX}) entry.lanes_folded = 1;
+    for (ProfileEntry& entry : subject.profile.entries) {
+      if (entry.site == Site{layer, kAttention, Point::kX}) entry.input = {.lanes_folded = 1};
     }
   };
   fold(1);
-  ASSERT_THAT(lane_findings(subject), ElementsAre("lanes-not-kept, layer 1, attention"));
+  ASSERT_THAT(found(subject), ElementsAre("lanes-not-kept, layer 1, attention"));
   EXPECT_EQ(diagnose(subject).front().severity, Severity::kSuspicious);
   fold(2);
-  ASSERT_THAT(lane_findings(subject), ElementsAre("lanes-not-kept, residual stream"));
+  ASSERT_THAT(found(subject), ElementsAre("lanes-not-kept, residual stream"));
   EXPECT_EQ(diagnose(subject).front().severity, Severity::kBroken);
 }
 
 TEST(LaneRules, SeeACarryThatIsTurnedWhereOthersAreNot) {
-  const auto turn = [](probe::ProfileEntry& sum) {
-    if (sum.site.lane == 0) sum.carry_transposed = 1 - sum.carry_transposed;
+  const auto turn = [](LaneFit& sum) {
+    if (sum.carry_transposed) sum.carry_transposed = 1 - *sum.carry_transposed;
   };
-  EXPECT_THAT(lane_findings(with(turn, 1)), ElementsAre("carry-transposed, layer 1, attention"));
-  EXPECT_THAT(lane_findings(with(turn)), IsEmpty());  // a convention: DeepSeek's code has it
+  EXPECT_THAT(found(with(turn, 1)), ElementsAre("carry-transposed, layer 1, attention"));
+  EXPECT_THAT(found(with(turn)), IsEmpty());  // a convention: DeepSeek's code has it
   Subject half = with(turn);
-  for (probe::ProfileEntry& entry : half.profile.entries) {
-    if (entry.site.sublayer == kFeedForward && entry.carry_transposed == 1)
-      entry.carry_transposed = 0;
+  for (ProfileEntry& entry : half.profile.entries) {
+    if (entry.site.sublayer == kFeedForward && entry.lane && entry.lane->carry_transposed)
+      entry.lane->carry_transposed = 0;
   }
-  EXPECT_THAT(lane_findings(half), IsEmpty());
+  EXPECT_THAT(found(half), IsEmpty());
 }
 
 TEST(LaneRules, HoldMhcToItsWord) {
   const auto sums = [](double to) {
-    return [to](probe::ProfileEntry& sum) { sum.carry_out = sum.site.lane == 0 ? to : 2 - to; };
+    return [to](LaneFit& sum) { sum.carry_out = sum.carry_transposed ? to : 2 - to; };
   };
-  EXPECT_THAT(lane_findings(with(sums(1.11), 1)),
-              ElementsAre("carry-not-stochastic, layer 1, attention"));
-  EXPECT_THAT(lane_findings(with(sums(1.09), 1)), IsEmpty());
-  EXPECT_THAT(lane_findings(with(sums(1.3))), ElementsAre("carry-not-stochastic, residual stream"));
-  const auto halve = [](probe::ProfileEntry& sum) { sum.write_gate /= 2; };
-  EXPECT_THAT(lane_findings(with(halve, 0)), ElementsAre("write-scale, layer 0, attention"));
-  const auto round = [](probe::ProfileEntry& sum) { sum.coefficients = "bfloat16"; };
-  EXPECT_THAT(lane_findings(with(round)), ElementsAre("coefficients-rounded, residual stream"));
+  EXPECT_THAT(found(with(sums(1.11), 1)), ElementsAre("carry-not-stochastic, layer 1, attention"));
+  EXPECT_THAT(found(with(sums(1.09), 1)), IsEmpty());
+  EXPECT_THAT(found(with(sums(1.3))), ElementsAre("carry-not-stochastic, residual stream"));
+  const auto halve = [](LaneFit& sum) {
+    if (sum.write_gate) *sum.write_gate /= 2;
+  };
+  EXPECT_THAT(found(with(halve, 0)), ElementsAre("write-scale, layer 0, attention"));
+  const auto round = [](LaneFit& sum) { sum.coefficients = "bfloat16"; };
+  EXPECT_THAT(found(with(round)), ElementsAre("coefficients-rounded, residual stream"));
   for (const Subject& subject : {with(sums(1.3)), with(halve), with(round)}) {
     Subject other = subject;
     other.profile.model.lane_form.clear();
-    EXPECT_THAT(lane_findings(other), IsEmpty());
+    EXPECT_THAT(found(other), IsEmpty());
   }
 }
 
 TEST(LaneRules, SeeLanesThatStayAlike) {
   const auto alike = [](double spread) {
-    return [spread](probe::ProfileEntry& sum) { sum.lane_spread = spread; };
+    return [spread](LaneFit& sum) { sum.lane_spread = spread; };
   };
-  EXPECT_THAT(lane_findings(with(alike(1e-6))), ElementsAre("lanes-alike, residual stream"));
-  EXPECT_THAT(lane_findings(with(alike(1e-4))), IsEmpty());
-  EXPECT_THAT(lane_findings(with([&](probe::ProfileEntry& sum) {
+  EXPECT_THAT(found(with(alike(1e-6))), ElementsAre("lanes-alike, residual stream"));
+  EXPECT_THAT(found(with(alike(1e-4))), IsEmpty());
+  EXPECT_THAT(found(with([&](LaneFit& sum) {
                 alike(0)(sum);
                 sum.grad_spread = 0.1;  // they will differ
               })),
               ElementsAre("lanes-alike, residual stream (note)"));
   Subject untrained = with(alike(0));
   untrained.profile.entries.back().std = 0;
-  EXPECT_THAT(lane_findings(untrained), ElementsAre("lanes-alike, residual stream (note)"));
+  EXPECT_THAT(found(untrained), ElementsAre("lanes-alike, residual stream (note)"));
 }
 
 }  // namespace

@@ -17,13 +17,13 @@ std::vector<LayerNumbers> layer_numbers(const Subject& subject, std::size_t step
   std::vector<LayerNumbers> layers;
   layers.reserve(n_layers);
   for (std::size_t l = 0; l < n_layers; ++l) {
-    const auto at = [&](SublayerKind sublayer, Point point, double probe::ProfileEntry::*member) {
-      const probe::ProfileEntry* entry = find_entry(profile, step, {l, sublayer, point});
+    const auto at = [&](SublayerKind sublayer, Point point, double ProfileEntry::*member) {
+      const ProfileEntry* entry = find_entry(profile, step, {l, sublayer, point});
       return entry == nullptr ? Subject::kUnknown : entry->*member;
     };
     const auto share = [&](SublayerKind sublayer) {
-      double branch = at(sublayer, Point::kInside, &probe::ProfileEntry::rms);
-      if (std::isnan(branch)) branch = at(sublayer, Point::kBranch, &probe::ProfileEntry::rms);
+      double branch = at(sublayer, Point::kInside, &ProfileEntry::rms);
+      if (std::isnan(branch)) branch = at(sublayer, Point::kBranch, &ProfileEntry::rms);
       const Placement* placement = placement_at(placements, {l, sublayer});
       const Depth depth{l + 1, profile.model.n_layers};
       const auto factor = [&](const ResidualFactor Placement::*member) {
@@ -32,26 +32,27 @@ std::vector<LayerNumbers> layer_numbers(const Subject& subject, std::size_t step
                    : constant(placement->*member, depth).value_or(Subject::kUnknown);
       };
       return factor(&Placement::gain) * branch /
-             (factor(&Placement::skip) * at(sublayer, Point::kX, &probe::ProfileEntry::rms));
+             (factor(&Placement::skip) * at(sublayer, Point::kX, &ProfileEntry::rms));
     };
-    double cosine = at(kFeedForward, Point::kAfter, &probe::ProfileEntry::layer_cosine);
-    if (std::isnan(cosine))
-      cosine = at(kFeedForward, Point::kSum, &probe::ProfileEntry::layer_cosine);
+    const ProfileEntry* scores = find_entry(profile, step, {l, kAttention, Point::kScores});
+    double cosine = at(kFeedForward, Point::kAfter, &ProfileEntry::layer_cosine);
+    if (std::isnan(cosine)) cosine = at(kFeedForward, Point::kSum, &ProfileEntry::layer_cosine);
     layers.push_back({.layer = l,
-                      .stream = at(kAttention, Point::kX, &probe::ProfileEntry::rms),
+                      .stream = at(kAttention, Point::kX, &ProfileEntry::rms),
                       .attention = share(kAttention),
                       .feed_forward = share(kFeedForward),
-                      .middle = at(kFeedForward, Point::kX, &probe::ProfileEntry::rms),
+                      .middle = at(kFeedForward, Point::kX, &ProfileEntry::rms),
                       .cosine = cosine,
-                      .tokens = at(kAttention, Point::kX, &probe::ProfileEntry::token_cosine),
-                      .logits = at(kAttention, Point::kScores, &probe::ProfileEntry::abs_max),
-                      .entropy = at(kAttention, Point::kScores, &probe::ProfileEntry::entropy),
-                      .gradient = at(kAttention, Point::kX, &probe::ProfileEntry::grad_rms)});
+                      .tokens = at(kAttention, Point::kX, &ProfileEntry::token_cosine),
+                      .logits = at(kAttention, Point::kScores, &ProfileEntry::abs_max),
+                      .entropy = scores == nullptr ? Subject::kUnknown
+                                                   : scores->entropy.value_or(Subject::kUnknown),
+                      .gradient = at(kAttention, Point::kX, &ProfileEntry::grad_rms)});
   }
   return layers;
 }
 
-double gain(const Subject& subject, const probe::ProfileEntry& gamma) {
+double gain(const Subject& subject, const ProfileEntry& gamma) {
   const auto form = subject.profile.model.norm_at(gamma.site.layer).gamma_form;
   const double offset = form == GammaForm::kOnePlus ? 1 : 0;
   return std::hypot(gamma.mean + offset, gamma.std);
@@ -59,7 +60,7 @@ double gain(const Subject& subject, const probe::ProfileEntry& gamma) {
 
 std::vector<NormGains> norm_gains(const Subject& subject) {
   std::vector<NormGains> norms;
-  for (const probe::ProfileEntry& entry : last_entries(subject.profile)) {
+  for (const ProfileEntry& entry : last_entries(subject.profile)) {
     if (entry.site.point != Point::kGamma || !entry.site.in_layer()) continue;
     const auto same = std::ranges::find_if(norms, [&](const NormGains& norm) {
       Site site = norm.site;

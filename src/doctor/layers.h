@@ -24,7 +24,7 @@ struct LayerNumbers {
 std::vector<LayerNumbers> layer_numbers(const Subject& subject, std::size_t step);
 
 /// The RMS of γ, or of 1 + γ where that is meant.
-double gain(const Subject& subject, const probe::ProfileEntry& gamma);
+double gain(const Subject& subject, const ProfileEntry& gamma);
 
 /// The gains of one norm by layer.
 struct NormGains {

@@ -173,7 +173,7 @@ OpenedModel open_run(const run::RunFiles& files, Subject before) {
   subject.step = state.steps;
   subject.profile.entries = std::move(before.profile.entries);
   std::erase_if(subject.profile.entries,
-                [&](const probe::ProfileEntry& entry) { return entry.step >= state.steps; });
+                [&](const ProfileEntry& entry) { return entry.step >= state.steps; });
   subject.profile.model.placement = state.config.placement;
   subject.profile.model.initialization = parse<Initialization>("init", state.config.initialization);
   subject.config = before.config.value_or(state.config);

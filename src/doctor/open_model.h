@@ -31,8 +31,8 @@ Subject read_run(const run::RunFiles& files);
 OpenedModel open_run(const run::RunFiles& files);
 OpenedModel open_run(const run::RunFiles& files, Subject before);  ///< `before`: read_run(files)
 
-/// Whether the path is a profile and not a model: a name with .jsonl, a file that begins as a profile
-/// does, or a pipe.
+/// Whether the path is a profile and not a model: a name with .jsonl, a file that begins as a
+/// profile does, or a pipe.
 bool is_profile(const std::string& path);
 /// The profile of a .jsonl file, of one step or of several.
 Subject read_profile(const std::string& file);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -19,7 +20,7 @@ constexpr std::size_t kLeastPeers = 4;
 
 /// A number at a place.
 struct Seen {
-  const probe::ProfileEntry* entry;
+  const ProfileEntry* entry;
   double value;
 };
 
@@ -41,59 +42,174 @@ const Seen* odd_one_out(const std::vector<Seen>& all, const Alike& is_alike) {
 
 }  // namespace
 
-void find_changed_streams(const Subject& subject, Findings& findings) {
-  constexpr double kChanged = 0.02;
-  std::size_t n_sublayers = 0;
-  std::vector<const probe::ProfileEntry*> changed;
-  for (const probe::ProfileEntry& entry : last_entries(subject.profile)) {
-    if (!entry.site.in_layer() || entry.site.point != Point::kX) continue;
-    ++n_sublayers;
-    if (std::abs(entry.from_left - 1) > kChanged || std::abs(entry.from_left_norm) > kChanged)
-      changed.push_back(&entry);
+namespace {
+
+/// The input of a sublayer as a·s + b·h.
+struct Passage {
+  Site site;
+  double left, norm;
+
+  bool is_changed() const {
+    constexpr double kChanged = 0.02;
+    return std::abs(left - 1) > kChanged || std::abs(norm) > kChanged;
   }
-  if (changed.size() != 1 || n_sublayers < kLeastPeers + 1) return;
-  const probe::ProfileEntry& odd = *changed.front();
-  const std::string norm = std::abs(odd.from_left_norm) > kChanged
-                               ? fmt::format(" + {:.2f}·h, its norm's output", odd.from_left_norm)
-                               : "";
-  findings.push_back(
-      {.rule = "stream-changed",
-       .severity = Severity::kSuspicious,
-       .site = odd.site,
-       .where = place_text(odd.site),
-       .what = fmt::format("reads {:.2f}·s{}, where s is what the sublayer before left",
-                           odd.from_left, norm),
-       .because = fmt::format("the {} other sublayers read s", n_sublayers - 1),
-       .fix = "look between the two for a factor, a second addition, or a stream that is added to "
+};
+
+/// Returns the one that is changed, if all others are not and there are enough of them.
+std::optional<Passage> odd_passage(const std::vector<Passage>& all) {
+  const auto odd = std::ranges::find_if(all, &Passage::is_changed);
+  if (all.size() < kLeastPeers + 1 || std::ranges::count_if(all, &Passage::is_changed) != 1)
+    return std::nullopt;
+  return *odd;
+}
+
+Finding changed_stream(const Passage& passage) {
+  const bool is_older = std::abs(passage.left) < 0.05 && std::abs(passage.norm) < 0.05;
+  const std::string norm = std::abs(passage.norm) < 0.02
+                               ? ""
+                               : fmt::format(" + {:.2f}·h, its norm's output", passage.norm);
+  return {.rule = "stream-changed",
+          .severity = Severity::kSuspicious,
+          .site = passage.site,
+          .what = is_older
+                      ? "reads what the sublayer before read, and not the sum that it left"
+                      : fmt::format("reads {:.2f}·s{}, where s is what the sublayer before left",
+                                    passage.left, norm),
+          .because = "the other sublayers read s",
+          .fix =
+              "look between the two for a factor, a second addition, or a stream that is added to "
               "itself",
-       .measured = odd.from_left,
-       .expected = 1});
+          .measured = passage.left,
+          .expected = 1};
+}
+
+}  // namespace
+
+/// Compares with all sublayers, and with those of one kind: a bug of a whole layer changes two.
+void find_changed_streams(const Subject& subject, Findings& findings) {
+  std::vector<Passage> all;
+  std::map<SublayerKind, std::vector<Passage>> by_kind;
+  for_point(subject, Point::kX, [&](const ProfileEntry& x) {
+    if (!x.site.in_layer()) return;
+    const probe::InputFit& fit = fit_or_empty(x.input);
+    all.push_back({x.site, fit.from_left.value_or(1), fit.from_left_norm.value_or(0)});
+    by_kind[x.site.sublayer].push_back(all.back());
+  });
+  if (const std::optional<Passage> odd = odd_passage(all)) {
+    findings.push_back(changed_stream(*odd));
+    return;
+  }
+  for (const auto& [kind, passages] : by_kind)
+    if (const std::optional<Passage> odd = odd_passage(passages))
+      findings.push_back(changed_stream(*odd));
+}
+
+void find_gated_streams(const Subject& subject, Findings& findings) {
+  for_point(subject, Point::kX, [&](const ProfileEntry& x) {
+    const probe::InputFit& fit = fit_or_empty(x.input);
+    if (!fit.stream_gain) return;
+    findings.push_back(
+        {.rule = "stream-gated",
+         .severity = Severity::kSuspicious,
+         .site = x.site,
+         .what =
+             fmt::format("the sum before it is multiplied by computed factors, of {:.2g} in the "
+                         "root mean square",
+                         *fit.stream_gain),
+         .because = "a gate of the branch alone, x + g ⊙ f: the stream keeps what earlier layers "
+                    "added",
+         .fix = "multiply the branch before it is added",
+         .measured = *fit.stream_gain,
+         .expected = 1});
+  });
+}
+
+namespace {
+
+bool has_finding_at(const Findings& findings, const Site& site, std::string_view prefix) {
+  return std::ranges::any_of(findings, [&](const Finding& finding) {
+    return finding.site == site && finding.rule.starts_with(prefix);
+  });
+}
+
+double usual_of(const std::vector<Seen>& all, const Seen* odd) {
+  return (odd == &all.front() ? all[1] : all.front()).value;
+}
+
+}  // namespace
+
+void find_odd_sums(const Subject& subject, Findings& findings) {
+  constexpr double kOdd = 0.05;
+  std::map<SublayerKind, std::vector<Seen>> streams, branches;
+  for_sums(subject, [&](const ProfileEntry& sum, const probe::SumFit& fit) {
+    if (!sum.site.in_layer() || !fit.from_x || !fit.from_branch) return;
+    streams[sum.site.sublayer].push_back({&sum, *fit.from_x});
+    branches[sum.site.sublayer].push_back({&sum, *fit.from_branch});
+  });
+  const auto add_odd = [&](const std::vector<Seen>& sums, const char* part) {
+    const Seen* odd = odd_one_out(sums, [](double a, double b) { return std::abs(a - b) < kOdd; });
+    if (odd == nullptr || has_finding_at(findings, odd->entry->site, "")) return;
+    const double usual = usual_of(sums, odd);
+    findings.push_back(
+        {.rule = "sum-odd",
+         .severity = Severity::kSuspicious,
+         .site = odd->entry->site,
+         .what = fmt::format("the sum takes {:.3g} times the {}", odd->value, part),
+         .because = fmt::format("{:.3g} times in the {} other layers", usual, sums.size() - 1),
+         .fix = "use one factor in all layers, or say the other one in the config",
+         .measured = odd->value,
+         .expected = usual});
+  };
+  for (const auto& [kind, sums] : streams) add_odd(sums, "stream");
+  for (const auto& [kind, sums] : branches) add_odd(sums, "branch");
+}
+
+void find_odd_scales(const Subject& subject, Findings& findings) {
+  constexpr double kOdd = 0.05;
+  std::map<std::pair<SublayerKind, Point>, std::vector<Seen>> places;
+  for_norms(subject, [&](const ProfileEntry& norm, const probe::NormFit& fit) {
+    const bool has_slope = norm.site.in_layer() && fit.divisor && fit.divisor->slope;
+    if (has_slope && *fit.divisor->slope > 0)
+      places[{norm.site.sublayer, norm.site.point}].push_back(
+          {&norm, 1 / std::sqrt(*fit.divisor->slope)});
+  });
+  for (const auto& [place, norms] : places) {
+    const Seen* odd =
+        odd_one_out(norms, [](double a, double b) { return std::abs(a / b - 1) < kOdd; });
+    if (odd == nullptr || has_finding_at(findings, odd->entry->site, "")) continue;
+    const double usual = usual_of(norms, odd);
+    findings.push_back(
+        {.rule = "norm-scale-odd",
+         .severity = Severity::kSuspicious,
+         .site = odd->entry->site,
+         .what = fmt::format("its output is {:.3g} times the normalized row", odd->value),
+         .because = fmt::format("{:.3g} times in the {} other layers", usual, norms.size() - 1),
+         .fix = "use one factor in all layers",
+         .measured = odd->value,
+         .expected = usual});
+  }
 }
 
 void find_odd_epsilon(const Subject& subject, Findings& findings) {
   constexpr double kOdd = 5;
   using Place = std::tuple<SublayerKind, Point, NormSlot, Projection>;
   std::map<Place, std::vector<Seen>> places;
-  for_all_norms(subject, [&](const probe::ProfileEntry& norm) {
+  for_all_norms(subject, [&](const ProfileEntry& norm, const probe::NormFit& fit) {
     const Site& site = norm.site;
-    if (site.in_layer() && norm.declared_eps > 0)
-      places[{site.sublayer, site.point, site.norm, site.projection}].push_back(
-          {&norm, norm.declared_eps});
+    const double epsilon = fit.declared_eps.value_or(0);
+    if (site.in_layer() && epsilon > 0)
+      places[{site.sublayer, site.point, site.norm, site.projection}].push_back({&norm, epsilon});
   });
   for (const auto& [place, norms] : places) {
     const Seen* odd = odd_one_out(
         norms, [](double a, double b) { return std::abs(std::log(a / b)) < std::log(kOdd); });
     if (odd == nullptr) continue;
     const Site& site = odd->entry->site;
-    const double usual = (odd == &norms.front() ? norms[1] : norms.front()).value;
-    const bool is_known = std::ranges::any_of(findings, [&](const Finding& finding) {
-      return finding.site == site && finding.rule.starts_with("epsilon");
-    });
-    if (is_known) continue;
+    const double usual = usual_of(norms, odd);
+    if (has_finding_at(findings, site, "epsilon")) continue;
     findings.push_back({.rule = "epsilon-odd",
                         .severity = Severity::kSuspicious,
                         .site = site,
-                        .where = norm_text(site),
                         .what = fmt::format("ε is {:.0e}", odd->value),
                         .because = fmt::format("the same norm of the {} other layers has {:.0e}",
                                                norms.size() - 1, usual),

@@ -1,7 +1,5 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "doctor/rules.h"
+#include "support/handwritten_profile.h"
 
 namespace addnorm::doctor {
 namespace {
@@ -19,70 +17,111 @@ Subject stack(std::size_t n_layers) {
       subject.profile.entries.push_back({.site = {l, sublayer, Point::kX}});
       subject.profile.entries.push_back({.site = {l, sublayer, Point::kSum}});
     }
-    probe::ProfileEntry norm{
-        .site = {l, kAttention, Point::kOutput, NormSlot::kNone, Projection::kQuery}};
-    norm.declared_eps = 1e-6;
-    subject.profile.entries.push_back(norm);
+    subject.profile.entries.push_back(
+        {.site = {l, kAttention, Point::kOutput, NormSlot::kNone, Projection::kQuery},
+         .norm = probe::NormFit{.declared_eps = 1e-6}});
   }
   return subject;
 }
 
-probe::ProfileEntry& at(Subject& subject, const Site& site) {
-  return *std::ranges::find(subject.profile.entries, site, &probe::ProfileEntry::site);
-}
-
-std::vector<std::string> found(const Subject& subject, void (*rule)(const Subject&, Findings&)) {
+std::vector<std::string> found_by(const Subject& subject, Rule* rule) {
   Findings findings;
   rule(subject, findings);
-  std::vector<std::string> list;
-  for (const Finding& finding : findings)
-    list.push_back(std::string(finding.rule) + ", " + finding.where);
-  return list;
+  return words_of(findings);
 }
 
 TEST(PeerRules, NameTheOneSublayerThatReadsAnotherStream) {
-  EXPECT_THAT(found(stack(4), find_changed_streams), IsEmpty());
+  EXPECT_THAT(found_by(stack(4), find_changed_streams), IsEmpty());
   for (const std::size_t layer : {0, 1, 3}) {
     const Site site{layer, kFeedForward, Point::kX};
     const auto expected =
         ElementsAre("stream-changed, layer " + std::to_string(layer) + ", feed-forward");
     Subject subject = stack(4);
-    at(subject, site).from_left = 1.019;
-    EXPECT_THAT(found(subject, find_changed_streams), IsEmpty()) << "below the threshold";
-    at(subject, site).from_left = 1.021;
-    EXPECT_THAT(found(subject, find_changed_streams), expected);
-    at(subject, site).from_left = 1;
-    at(subject, site).from_left_norm = 0.021;
-    EXPECT_THAT(found(subject, find_changed_streams), expected);
+    probe::InputFit& fit = at(subject, site).input.emplace();
+    fit.from_left = 1.019;
+    EXPECT_THAT(found_by(subject, find_changed_streams), IsEmpty()) << "below the threshold";
+    fit.from_left = 1.021;
+    EXPECT_THAT(found_by(subject, find_changed_streams), expected);
+    fit.from_left = 1;
+    fit.from_left_norm = 0.021;
+    EXPECT_THAT(found_by(subject, find_changed_streams), expected);
   }
 }
 
 TEST(PeerRules, AccuseNoPatternOfStreamsAndNoShortStack) {
   Subject two = stack(6);
-  for (const std::size_t layer : {2, 3}) at(two, {layer, kAttention, Point::kX}).from_left = 2;
-  EXPECT_THAT(found(two, find_changed_streams), IsEmpty());
+  for (const std::size_t layer : {2, 3})
+    at(two, layer, kAttention, Point::kX).input = {.from_left = 2};
+  EXPECT_THAT(found_by(two, find_changed_streams), IsEmpty());
   Subject small = stack(2);
-  at(small, {1, kAttention, Point::kX}).from_left = 2;
-  EXPECT_THAT(found(small, find_changed_streams), IsEmpty());
+  at(small, 1, kAttention, Point::kX).input = {.from_left = 2};
+  EXPECT_THAT(found_by(small, find_changed_streams), IsEmpty());
 }
 
 TEST(PeerRules, NameTheOneEpsilonThatIsUnlikeItsPeers) {
-  EXPECT_THAT(found(stack(6), find_odd_epsilon), IsEmpty());
+  EXPECT_THAT(found_by(stack(6), find_odd_epsilon), IsEmpty());
   for (const std::size_t layer : {0, 3, 5}) {
     Subject subject = stack(6);
     const Site site{layer, kAttention, Point::kOutput, NormSlot::kNone, Projection::kQuery};
-    at(subject, site).declared_eps = 4.9e-6;
-    EXPECT_THAT(found(subject, find_odd_epsilon), IsEmpty()) << "below the threshold";
-    at(subject, site).declared_eps = 5.1e-6;
-    EXPECT_THAT(found(subject, find_odd_epsilon),
+    at(subject, site).norm->declared_eps = 4.9e-6;
+    EXPECT_THAT(found_by(subject, find_odd_epsilon), IsEmpty()) << "below the threshold";
+    at(subject, site).norm->declared_eps = 5.1e-6;
+    EXPECT_THAT(found_by(subject, find_odd_epsilon),
                 ElementsAre("epsilon-odd, layer " + std::to_string(layer) +
                             ", attention, norm of queries"));
   }
   Subject two = stack(6);
   for (const std::size_t layer : {0, 5})
-    at(two, {layer, kAttention, Point::kOutput, NormSlot::kNone, Projection::kQuery}).declared_eps =
-        1e-3;
-  EXPECT_THAT(found(two, find_odd_epsilon), IsEmpty());
+    at(two, {layer, kAttention, Point::kOutput, NormSlot::kNone, Projection::kQuery})
+        .norm->declared_eps = 1e-3;
+  EXPECT_THAT(found_by(two, find_odd_epsilon), IsEmpty());
+}
+
+TEST(PeerRules, NameTheOneSumWithAnotherFactor) {
+  Subject subject = stack(6);
+  for (probe::ProfileEntry& entry : subject.profile.entries)
+    if (entry.site.point == Point::kSum) entry.sum = {.from_x = 1, .from_branch = 1};
+  EXPECT_THAT(found_by(subject, find_odd_sums), IsEmpty());
+  for (const std::size_t layer : {0, 3, 5}) {
+    Subject one = subject;
+    probe::SumFit& fit = *at(one, {layer, kFeedForward, Point::kSum}).sum;
+    fit.from_branch = 1.049;
+    EXPECT_THAT(found_by(one, find_odd_sums), IsEmpty()) << "below the threshold";
+    fit.from_branch = 0.5;
+    EXPECT_THAT(found_by(one, find_odd_sums),
+                ElementsAre("sum-odd, layer " + std::to_string(layer) + ", feed-forward"));
+  }
+  Subject two = subject;
+  for (const std::size_t layer : {1, 4})
+    at(two, {layer, kFeedForward, Point::kSum}).sum->from_x = 0.5;
+  EXPECT_THAT(found_by(two, find_odd_sums), IsEmpty());
+}
+
+TEST(PeerRules, NameTheOneNormWithAnotherScaleAndNoScaleByDepth) {
+  Subject subject = stack(6);
+  for (const auto& entry : stack(6).profile.entries) {
+    if (entry.site.point != Point::kX) continue;
+    probe::ProfileEntry norm{.site = {entry.site.layer, entry.site.sublayer, Point::kBefore}};
+    norm.norm = {.divisor = probe::DivisorFit{.slope = 1}};
+    subject.profile.entries.push_back(norm);
+  }
+  EXPECT_THAT(found_by(subject, find_odd_scales), IsEmpty());
+  Subject one = subject;
+  at(one, {2, kAttention, Point::kBefore}).norm->divisor->slope = 4;
+  EXPECT_THAT(found_by(one, find_odd_scales),
+              ElementsAre("norm-scale-odd, layer 2, attention, norm before it"));
+  Subject by_depth = subject;
+  for (std::size_t l = 0; l < 6; ++l)
+    at(by_depth, {l, kAttention, Point::kBefore}).norm->divisor->slope = double(l + 1);
+  EXPECT_THAT(found_by(by_depth, find_odd_scales), IsEmpty());
+}
+
+TEST(PeerRules, NameSumsThatAreGatedAsAWhole) {
+  Subject subject = stack(2);
+  EXPECT_THAT(found_by(subject, find_gated_streams), IsEmpty());
+  at(subject, {1, kAttention, Point::kX}).input = {.stream_gain = 0.4};
+  EXPECT_THAT(found_by(subject, find_gated_streams),
+              ElementsAre("stream-gated, layer 1, attention"));
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ const char* slot_name(NormSlot slot) {
 
 }  // namespace
 
-std::string norm_text(const Site& site) {
+std::string site_words(const Site& site) {
   const NormSlot slot =
       site.norm != NormSlot::kNone ? site.norm : norm_slot(site).value_or(NormSlot::kNone);
   if (site.projection == Projection::kQuery) return place_text(site) + ", norm of queries";
@@ -74,7 +74,8 @@ const Placement* only_placement(const Placements& placements) {
 }
 
 bool has_lanes(const Subject& subject) {
-  return std::ranges::any_of(subject.profile.entries, is_of_lanes);
+  return std::ranges::any_of(subject.profile.entries,
+                             [](const ProfileEntry& entry) { return entry.lane.has_value(); });
 }
 
 std::optional<double> constant(const ResidualFactor& factor, Depth depth) {

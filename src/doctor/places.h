@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cmath>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,8 +14,9 @@ namespace addnorm::doctor {
 /// "layer 3, attention", "layer 3, feed-forward", "final norm", "embedding", "head".
 std::string place_text(const Site& site);
 
-/// "layer 3, attention, norm before it", of a norm's output, statistics or parameters.
-std::string norm_text(const Site& site);
+/// The place, and which norm if the site is the output, a statistic or a parameter of one: "layer
+/// 3, attention, norm before it".
+std::string site_words(const Site& site);
 
 /// Whether a name is `outer` or within it: "layer 2" holds "layer 2, attention" and not "layer 20".
 bool is_within(std::string_view name, std::string_view outer, char separator);
@@ -39,35 +39,46 @@ std::optional<NormSlot> norm_slot(const Site& site);
 /// Whether an entry is the output of a norm of queries, keys or values.
 bool is_norm_in_attention(const Site& site);
 
-/// Whether it is a lane of a sum, as the probe measures them: A·X + b ⊗ f, and no x + f.
-inline bool is_of_lanes(const probe::ProfileEntry& sum) {
-  return !std::isnan(sum.carry_in);
-}
-
 /// Whether the stream has several lanes that the probe has measured.
 bool has_lanes(const Subject& subject);
 
-/// Calls body(entry) for every sum of the last step.
+/// The fit, or an empty one where nothing was fitted.
+template <typename Fit>
+const Fit& fit_or_empty(const std::optional<Fit>& fit) {
+  static const Fit kEmpty{};
+  return fit ? *fit : kEmpty;
+}
+
+/// Calls body(entry) for every entry of the last step at a point.
+template <typename Body>
+void for_point(const Subject& subject, Point point, const Body& body) {
+  for (const ProfileEntry& entry : last_entries(subject.profile)) {
+    if (entry.site.point == point) body(entry);
+  }
+}
+
+/// Calls body(entry, fit) for every sum of the last step.
 template <typename Body>
 void for_sums(const Subject& subject, const Body& body) {
-  for (const probe::ProfileEntry& entry : last_entries(subject.profile)) {
-    if (entry.site.point == Point::kSum) body(entry);
-  }
+  for_point(subject, Point::kSum,
+            [&](const ProfileEntry& sum) { body(sum, fit_or_empty(sum.sum)); });
 }
 
-/// Calls body(entry) for the output of every norm that was fitted in the last step.
+/// Calls body(entry, fit) for the output of every norm of the last step, without those in
+/// attention.
 template <typename Body>
 void for_norms(const Subject& subject, const Body& body) {
-  for (const probe::ProfileEntry& entry : last_entries(subject.profile)) {
-    if (norm_slot(entry.site)) body(entry);
+  for (const ProfileEntry& entry : last_entries(subject.profile)) {
+    if (norm_slot(entry.site)) body(entry, fit_or_empty(entry.norm));
   }
 }
 
-/// Likewise of those within attention, too. What the network says of its norms need not hold there.
+/// The same with those in attention, to which the declared norm of the network need not apply.
 template <typename Body>
 void for_all_norms(const Subject& subject, const Body& body) {
-  for (const probe::ProfileEntry& entry : last_entries(subject.profile)) {
-    if (norm_slot(entry.site) || is_norm_in_attention(entry.site)) body(entry);
+  for (const ProfileEntry& entry : last_entries(subject.profile)) {
+    if (norm_slot(entry.site) || is_norm_in_attention(entry.site))
+      body(entry, fit_or_empty(entry.norm));
   }
 }
 

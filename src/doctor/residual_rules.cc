@@ -6,32 +6,39 @@
 
 #include "doctor/places.h"
 #include "doctor/rules.h"
+#include "model/family_facts.h"
 
 namespace addnorm::doctor {
 namespace {
 
-/// Of a coefficient of the fit. bfloat16 rounds each value to 1 in 256 and leaves 2e-4 of it in a
-/// sum over a thousand values; what is wrong is wrong by a whole.
+using probe::SumFit;
+
+/// Tolerance of a factor of the fit. bfloat16 rounds each value to 1 in 256 and leaves 2e-4 of it
+/// in a sum over a thousand values; what is wrong is wrong by a whole.
 constexpr double kTolerance = 0.05;
 
-/// Of a sum: where more is neither stream nor branch, the factors of these say nothing.
-constexpr double kMostUnexplained = 0.02;
-
-bool is_near(double value, double expected) {
-  return std::abs(value - expected) <= kTolerance * std::max(1.0, std::abs(expected));
+/// An unknown number is near nothing.
+bool is_near(std::optional<double> value, double expected) {
+  return value && std::abs(*value - expected) <= kTolerance * std::max(1.0, std::abs(expected));
 }
 
-std::string formula(const probe::ProfileEntry& sum) {
+/// Whether more of a sum is neither stream nor branch than rounding leaves. Its factors mean
+/// nothing then.
+bool is_unexplained(const SumFit& fit) {
+  return fit.unexplained.value_or(0) > 0.02;
+}
+
+std::string formula(const SumFit& fit) {
   std::string text = "s =";
   const auto add = [&](double factor, const char* what) {
-    if (std::isnan(factor) || std::abs(factor) < 0.005) return;
+    if (std::abs(factor) < 0.005) return;
     const char* sign = text == "s =" ? (factor < 0 ? " −" : " ") : (factor < 0 ? " − " : " + ");
     text += fmt::format("{}{:.2f}·{}", sign, std::abs(factor), what);
   };
-  add(sum.from_x, "x");
-  add(sum.from_earlier, "x′");
-  add(sum.from_before, "h");
-  add(sum.from_branch, "f");
+  add(fit.from_x.value_or(0), "x");
+  add(fit.from_earlier.value_or(0), "x′");
+  add(fit.from_before.value_or(0), "h");
+  add(fit.from_branch.value_or(0), "f");
   return text;
 }
 
@@ -41,7 +48,7 @@ constexpr std::size_t kLeastSums = 3;  // whose factors the data determine
 /// are one.
 bool hides_most_streams(const Subject& subject, std::size_t known) {
   std::size_t sums = 0;
-  for_sums(subject, [&](const probe::ProfileEntry&) { ++sums; });
+  for_sums(subject, [&](const ProfileEntry&, const SumFit&) { ++sums; });
   return sums >= 4 && 4 * known <= sums;
 }
 
@@ -50,19 +57,23 @@ bool hides_most_streams(const Subject& subject, std::size_t known) {
 bool scales_every_residual(const Subject& subject) {
   std::size_t sums = 0;
   bool all = true;
-  for_sums(subject, [&](const probe::ProfileEntry& sum) {
-    if (std::isnan(sum.from_x)) return;
+  for_sums(subject, [&](const ProfileEntry&, const SumFit& fit) {
+    if (!fit.from_x) return;
     ++sums;
-    all &= std::abs(sum.from_x) > kTolerance && !is_near(sum.from_x, 1);
+    all &= !is_near(fit.from_x, 0) && !is_near(fit.from_x, 1);
   });
   return all && (sums >= kLeastSums || hides_most_streams(subject, sums));
 }
 
-/// The factor that at least so many of them have; 1 where there is none.
-double common_factor(const std::vector<double>& factors, std::size_t least) {
-  for (const double factor : factors) {
-    const auto alike = std::ranges::count_if(factors, [&](double f) { return is_near(f, factor); });
-    if (static_cast<std::size_t>(alike) >= least) return factor;
+using Factors = std::vector<std::optional<double>>;
+
+/// The factor that at least `least` of all have; 1 where there is none.
+double common_factor(const Factors& all, std::size_t least) {
+  for (const std::optional<double>& factor : all) {
+    if (!factor) continue;
+    const auto alike =
+        std::ranges::count_if(all, [&](const auto& other) { return is_near(other, *factor); });
+    if (static_cast<std::size_t>(alike) >= least) return *factor;
   }
   return 1;
 }
@@ -70,58 +81,47 @@ double common_factor(const std::vector<double>& factors, std::size_t least) {
 /// The factor by which three quarters of the streams go into their sums, as DeepNorm's α; 1 where
 /// there is none.
 double usual_skip(const Subject& subject) {
-  std::vector<double> factors;
-  for_sums(subject, [&](const probe::ProfileEntry& sum) {
-    if (std::abs(sum.from_x) > kTolerance) factors.push_back(sum.from_x);
+  Factors factors;
+  for_sums(subject, [&](const ProfileEntry&, const SumFit& fit) {
+    if (fit.from_x && !is_near(fit.from_x, 0)) factors.push_back(fit.from_x);
   });
   return factors.size() > kLeastSums ? common_factor(factors, (3 * factors.size() + 3) / 4) : 1;
 }
 
-bool takes_norm(const probe::ProfileEntry& sum, double skip) {
-  return std::abs(sum.from_x) < kTolerance && !std::isnan(sum.from_before) &&
-         is_near(sum.from_before, skip);
-}
-
-/// Models whose stream is the norm's output, on purpose.
-bool normalizes_its_stream(const io::ProfileModel& model) {
-  return model.model_type == "minimax" || model.model_type == "dory";
-}
-
-/// The name and the sentence for the stream's part in a sum that is not `skip`. `usual` is what
-/// most sums have.
-void report_skip(const Subject& subject, const probe::ProfileEntry& sum, double skip, double usual,
-                 Findings& findings) {
+/// Reports a factor of the stream that is not `skip`. `usual` is the factor of most sums.
+void report_skip(const Subject& subject, const Site& site, const SumFit& fit, double skip,
+                 double usual, Findings& findings) {
+  const double factor = *fit.from_x;
   Finding finding{.severity = Severity::kBroken,
-                  .site = sum.site,
-                  .where = place_text(sum.site),
+                  .site = site,
                   .because = fmt::format("s = {:.3g}·x + f{}", skip, by_placement(subject)),
-                  .measured = sum.from_x,
+                  .measured = factor,
                   .expected = skip};
-  if (is_near(sum.from_earlier, skip)) {
+  if (is_near(fit.from_earlier, skip)) {
     finding.rule = "sublayer-input";
     finding.what =
-        fmt::format("x′ is added, the stream that the sublayer before has read: {}", formula(sum));
+        fmt::format("x′ is added, the stream that the sublayer before has read: {}", formula(fit));
     finding.fix = "add what the sublayer before has left; look for a variable that was not updated";
-  } else if (takes_norm(sum, skip)) {
-    if (normalizes_its_stream(subject.profile.model)) return;
+  } else if (is_near(factor, 0) && is_near(fit.from_before, skip)) {
+    if (model::family_facts(subject.profile.model.model_type).has_normalized_stream) return;
     finding.rule = "norm-over-stream";
     finding.what =
-        fmt::format("the norm's output is added back in place of the stream: {}", formula(sum));
+        fmt::format("the norm's output is added back in place of the stream: {}", formula(fit));
     finding.fix = "keep x before the norm and add that: y = x + F(norm(x)), not h + F(h)";
-  } else if (std::abs(sum.from_x) < kTolerance) {
+  } else if (is_near(factor, 0)) {
     finding.rule = "residual-missing";
-    finding.what = fmt::format("the stream is not added to the branch: {}", formula(sum));
+    finding.what = fmt::format("the stream is not added to the branch: {}", formula(fit));
     finding.fix = "add the sublayer's input to its output";
-  } else if (is_near(sum.from_x, 2 * skip)) {
+  } else if (is_near(factor, 2 * skip)) {
     finding.rule = "residual-twice";
-    finding.what = fmt::format("the stream is added twice: {}", formula(sum));
+    finding.what = fmt::format("the stream is added twice: {}", formula(fit));
     finding.fix = "add it once: in the sublayer or around it, not in both";
   } else {
     finding.rule = "residual-factor";
-    const bool is_design = is_near(sum.from_x, usual) || scales_every_residual(subject);
+    const bool is_design = is_near(factor, usual) || scales_every_residual(subject);
     if (skip == 1 && is_design) finding.severity = Severity::kNote;
     finding.what =
-        fmt::format("the stream goes into the sum times {:.3g}: {}", sum.from_x, formula(sum));
+        fmt::format("the stream goes into the sum times {:.3g}: {}", factor, formula(fit));
     finding.fix = "check the factor of the residual and the code between x and the sum";
   }
   findings.push_back(std::move(finding));
@@ -130,22 +130,20 @@ void report_skip(const Subject& subject, const probe::ProfileEntry& sum, double 
 /// Whether it is the first sum of a network and has no norm behind it, where others have one: Keel
 /// gives that no factor.
 bool begins_before_norms(const Subject& subject, Site site) {
-  const auto is_after = [](const probe::ProfileEntry& e) { return e.site.point == Point::kAfter; };
+  const auto is_after = [](const ProfileEntry& e) { return e.site.point == Point::kAfter; };
   const bool is_first = site.layer == 0 && site.sublayer == SublayerKind::kAttention;
   site.point = Point::kAfter;
   return is_first && std::ranges::any_of(last_entries(subject.profile), is_after) &&
-         find_entry(subject.profile, last_step(subject.profile), site) == nullptr;
+         last_entry(subject, site) == nullptr;
 }
 
-void report_missing_factor(const probe::ProfileEntry& sum, double usual, Findings& findings) {
+void report_missing_factor(const Site& site, const SumFit& fit, double usual, Findings& findings) {
   findings.push_back({.rule = "residual-factor",
-                      .severity = Severity::kBroken,
-                      .site = sum.site,
-                      .where = place_text(sum.site),
-                      .what = fmt::format("the stream goes into the sum times 1: {}", formula(sum)),
+                      .site = site,
+                      .what = fmt::format("the stream goes into the sum times 1: {}", formula(fit)),
                       .because = fmt::format("s = {:.3g}·x + f, as most sublayers", usual),
                       .fix = "multiply the residual as the others do",
-                      .measured = sum.from_x,
+                      .measured = *fit.from_x,
                       .expected = usual});
 }
 
@@ -154,11 +152,8 @@ void report_missing_factor(const probe::ProfileEntry& sum, double usual, Finding
 std::vector<bool> parallel_layers(const Subject& subject) {
   std::vector<bool> parallel(subject.profile.model.n_layers);
   for (std::size_t l = 0; l < parallel.size(); ++l) {
-    const auto x = [&](SublayerKind sublayer) {
-      return find_entry(subject.profile, last_step(subject.profile), {l, sublayer, Point::kX});
-    };
-    const probe::ProfileEntry* one = x(SublayerKind::kAttention);
-    const probe::ProfileEntry* other = x(SublayerKind::kFeedForward);
+    const ProfileEntry* one = last_entry(subject, {l, SublayerKind::kAttention, Point::kX});
+    const ProfileEntry* other = last_entry(subject, {l, SublayerKind::kFeedForward, Point::kX});
     parallel[l] = one != nullptr && other != nullptr && one->rms == other->rms &&
                   one->mean == other->mean && one->abs_max == other->abs_max;
   }
@@ -183,13 +178,13 @@ std::size_t place_in_module(const Subject& subject, std::size_t layer) {
 /// one half. 1 where most have none, or are subtracted.
 double usual_gain(const Subject& subject, const Site& site) {
   const std::size_t place = place_in_module(subject, site.layer);
-  std::vector<double> here, of_kind;
-  for_sums(subject, [&](const probe::ProfileEntry& sum) {
+  Factors here, of_kind;
+  for_sums(subject, [&](const ProfileEntry& sum, const SumFit& fit) {
     if (sum.site.sublayer != site.sublayer) return;
-    of_kind.push_back(sum.from_branch);
-    if (place_in_module(subject, sum.site.layer) == place) here.push_back(sum.from_branch);
+    of_kind.push_back(fit.from_branch);
+    if (place_in_module(subject, sum.site.layer) == place) here.push_back(fit.from_branch);
   });
-  const std::vector<double>& factors = here.size() > 1 ? here : of_kind;
+  const Factors& factors = here.size() > 1 ? here : of_kind;
   const double usual = factors.size() > 1 ? common_factor(factors, factors.size() / 2 + 1) : 1;
   return usual > 0 ? usual : 1;
 }
@@ -198,7 +193,7 @@ double usual_gain(const Subject& subject, const Site& site) {
 /// nothing.
 struct Part {
   const char* symbol;
-  double forward, backward;
+  std::optional<double> forward, backward;
   const char* rule;
   const char* seen;
 };
@@ -206,8 +201,9 @@ struct Part {
 }  // namespace
 
 void find_wrong_inputs(const Subject& subject, Findings& findings) {
-  for_norms(subject, [&](const probe::ProfileEntry& norm) {
-    if (!(norm.past_norm > 0)) return;
+  for_norms(subject, [&](const ProfileEntry& norm, const probe::NormFit& fit) {
+    const double maps = fit.past_norm.value_or(0);
+    if (!(maps > 0)) return;
     Site site = norm.site;
     site.norm = NormSlot::kNone;
     findings.push_back(
@@ -215,11 +211,11 @@ void find_wrong_inputs(const Subject& subject, Findings& findings) {
          .severity = Severity::kSuspicious,
          .site = site,
          .where = place_text(site),
-         .what = fmt::format("{:.0f} of its linear maps {} the stream, not the norm's output",
-                             norm.past_norm, norm.past_norm == 1 ? "reads" : "read"),
+         .what = fmt::format("{:.0f} of its linear maps {} the stream, not the norm's output", maps,
+                             maps == 1 ? "reads" : "read"),
          .because = "queries, keys and values are all projected from the norm's output",
          .fix = "give the norm's output to all of them: attention(h, h, h)",
-         .measured = norm.past_norm,
+         .measured = maps,
          .expected = 0});
   });
 }
@@ -228,14 +224,15 @@ void find_wrong_inputs(const Subject& subject, Findings& findings) {
 constexpr double kMostBlurred = 0.1;
 
 void find_detached_parts(const Subject& subject, Findings& findings) {
-  for_sums(subject, [&](const probe::ProfileEntry& sum) {
+  for_sums(subject, [&](const ProfileEntry& sum, const SumFit& fit) {
     const Part parts[] = {
-        {"x", sum.from_x, sum.grad_to_x, "residual-detached",
+        {"x", fit.from_x, fit.grad_to_x, "residual-detached",
          "no gradient passes along the residual: layers before learn only through this branch"},
-        {"f", sum.from_branch, sum.grad_to_branch, "branch-detached",
+        {"f", fit.from_branch, fit.grad_to_branch, "branch-detached",
          "no gradient reaches the branch: its weights do not learn"}};
-    for (const auto& [symbol, forward, backward, rule, seen] : parts) {
-      if (std::isnan(forward - backward) || is_near(backward, forward)) continue;
+    for (const auto& [symbol, has, gets, rule, seen] : parts) {
+      if (!has || !gets || is_near(gets, *has)) continue;
+      const double forward = *has, backward = *gets;
       const bool is_cut = std::abs(backward) < kTolerance;
       if (!is_cut && std::abs(backward - forward) < kMostBlurred * std::abs(forward)) continue;
       const std::string passed = fmt::format("∂{} holds {:.3g}·∂s", symbol, backward);
@@ -243,7 +240,6 @@ void find_detached_parts(const Subject& subject, Findings& findings) {
           {.rule = is_cut ? rule : "gradient-factor",
            .severity = is_cut ? Severity::kBroken : Severity::kSuspicious,
            .site = sum.site,
-           .where = place_text(sum.site),
            .what = is_cut ? seen : passed,
            .because = fmt::format("s holds {0:.3g}·{1}, so ∂{1} holds {0:.3g}·∂s", forward, symbol),
            .fix =
@@ -257,35 +253,34 @@ void find_detached_parts(const Subject& subject, Findings& findings) {
 void find_wrong_sums(const Subject& subject, Findings& findings) {
   const double common_skip = usual_skip(subject);
   const Placements placements = placements_of(subject.profile.model);
-  for_sums(subject, [&](const probe::ProfileEntry& sum) {
-    if (sum.unexplained > kMostUnexplained) return;
+  for_sums(subject, [&](const ProfileEntry& sum, const SumFit& fit) {
+    if (is_unexplained(fit)) return;
     const Placement* placement = placement_at(placements, sum.site);
     const Depth depth{sum.site.layer + 1, subject.profile.model.n_layers};
     const std::optional<double> skip = placement ? constant(placement->skip, depth) : 1.0;
     const std::optional<double> gain = placement ? constant(placement->gain, depth) : 1.0;
     const double usual_x = skip == 1 ? common_skip : 1;
-    if (skip && !std::isnan(sum.from_x) && !is_near(sum.from_x, *skip)) {
-      report_skip(subject, sum, *skip, usual_x, findings);
-    } else if (is_near(sum.from_x, 1) && !is_near(usual_x, 1) && !is_near(usual_x, 2) &&
+    if (skip && fit.from_x && !is_near(fit.from_x, *skip)) {
+      report_skip(subject, sum.site, fit, *skip, usual_x, findings);
+    } else if (is_near(fit.from_x, 1) && !is_near(usual_x, 1) && !is_near(usual_x, 2) &&
                !begins_before_norms(subject, sum.site)) {
-      report_missing_factor(sum, usual_x, findings);
-    } else if (gain && !std::isnan(sum.from_branch)) {
+      report_missing_factor(sum.site, fit, usual_x, findings);
+    } else if (gain && fit.from_branch) {
       const double usual = *gain == 1 ? usual_gain(subject, sum.site) : *gain;
-      const bool is_design = is_near(sum.from_branch, usual);
+      const bool is_design = is_near(fit.from_branch, usual);
       if (is_design && is_near(usual, *gain)) return;
       findings.push_back(
           {.rule = "branch-factor",
            .severity = is_design ? Severity::kNote : Severity::kBroken,
            .site = sum.site,
-           .where = place_text(sum.site),
-           .what = fmt::format("the branch goes into the sum times {:.3g}: {}", sum.from_branch,
-                               formula(sum)),
+           .what = fmt::format("the branch goes into the sum times {:.3g}: {}", *fit.from_branch,
+                               formula(fit)),
            .because = is_design || usual == *gain
                           ? fmt::format("s = x + {:.3g}·f{}", *gain, by_placement(subject))
                           : fmt::format("s = x + {:.3g}·f, as most sublayers of its kind", usual),
            .fix = "check the code between the branch and the sum: a scale, a second add; declare a "
                   "learned gain to the probe with recipe={\"placement\": \"layerscale\"}",
-           .measured = sum.from_branch,
+           .measured = *fit.from_branch,
            .expected = is_design ? *gain : usual});
     }
   });
@@ -298,11 +293,12 @@ namespace {
 bool is_not_understood(const Subject& subject, Findings& findings) {
   std::size_t sums = 0, unexplained = 0;
   double most = 0;
-  for_sums(subject, [&](const probe::ProfileEntry& sum) {
-    if (is_of_lanes(sum)) return;
+  for_sums(subject, [&](const ProfileEntry& sum, const SumFit& fit) {
+    if (sum.lane) return;
     ++sums;
-    unexplained += sum.unexplained > kMostUnexplained;
-    most = std::max(most, sum.unexplained > kMostUnexplained ? sum.unexplained : 0);
+    if (!is_unexplained(fit)) return;
+    ++unexplained;
+    most = std::max(most, *fit.unexplained);
   });
   if (sums < 2 || 2 * unexplained <= sums) return false;
   findings.push_back(
@@ -326,25 +322,23 @@ void find_unexplained_sums(const Subject& subject, Findings& findings) {
   if (is_not_understood(subject, findings)) return;
   const std::vector<bool> parallel = parallel_layers(subject);
   const Placements placements = placements_of(subject.profile.model);
-  for_sums(subject, [&](const probe::ProfileEntry& sum) {
+  for_sums(subject, [&](const ProfileEntry& sum, const SumFit& fit) {
     const Placement* placement = placement_at(placements, sum.site);
     const auto is_vector = [](const ResidualFactor& factor) {
       return factor.form == Form::kLearnedVector || factor.form == Form::kLearnedMagnitudes;
     };
     const bool is_learned =
         placement != nullptr && (is_vector(placement->skip) || is_vector(placement->gain));
-    if (!(sum.unexplained > kMostUnexplained) || is_learned || is_of_lanes(sum)) return;
-    if (is_in(parallel, sum.site)) return;
+    if (!is_unexplained(fit) || is_learned || sum.lane || is_in(parallel, sum.site)) return;
     findings.push_back(
         {.rule = "sum-unexplained",
          .severity = Severity::kSuspicious,
          .site = sum.site,
-         .where = place_text(sum.site),
-         .what =
-             fmt::format("{:.0f} % of the sum is neither stream nor branch", 100 * sum.unexplained),
+         .what = fmt::format("{:.0f} % of the sum is neither stream nor branch",
+                             100 * *fit.unexplained),
          .because = "a residual sum is skip·x + gain·f; rounding to bfloat16 leaves 0.2 %",
          .fix = "look for what else is added, or changed, between the branch and the next norm",
-         .measured = sum.unexplained,
+         .measured = *fit.unexplained,
          .expected = 0});
   });
 }

@@ -122,7 +122,6 @@ void find_stopped_training(const Subject& subject, Findings& findings) {
   if (subject.metrics.stopped.empty()) return;
   const std::size_t steps = steps_made(subject);
   Finding finding{.rule = "training-stopped",
-                  .severity = Severity::kBroken,
                   .where = fmt::format("step {}", steps),
                   .what = subject.metrics.stopped,
                   .because = "every loss and every gradient is a number",

@@ -18,20 +18,19 @@ std::string step_words(const io::Profile& profile, std::size_t step) {
 /// The first one alone: what follows it is not finite because of it. Values go forward, gradients
 /// back; `finite` speaks of both.
 void find_not_finite(const Subject& subject, Findings& findings) {
-  const probe::ProfileEntry* value = nullptr;
-  const probe::ProfileEntry* gradient = nullptr;
-  for (const probe::ProfileEntry& entry : subject.profile.entries) {
+  const ProfileEntry* value = nullptr;
+  const ProfileEntry* gradient = nullptr;
+  for (const ProfileEntry& entry : subject.profile.entries) {
     if (!std::isinf(entry.abs_max)) continue;
     const bool is_of_values = !std::isfinite(entry.rms);
     if (is_of_values && value == nullptr) value = &entry;
     if (!is_of_values && (gradient == nullptr || gradient->step == entry.step)) gradient = &entry;
   }
-  const probe::ProfileEntry* first = value;
+  const ProfileEntry* first = value;
   if (first == nullptr || (gradient != nullptr && gradient->step < first->step)) first = gradient;
   if (first == nullptr) return;
   findings.push_back(
       {.rule = "not-finite",
-       .severity = Severity::kBroken,
        .site = first->site,
        .where = io::site_text(first->site),
        .what = fmt::format("a {} is infinite or not a number{}, here first",
@@ -48,61 +47,56 @@ void find_growing_scores(const Subject& subject, Findings& findings) {
   constexpr double kSaturated = 50;
   constexpr double kGrowth = 3;
   const io::Profile& profile = subject.profile;
-  for (const probe::ProfileEntry& last : last_entries(profile)) {
-    const bool is_collapsed = last.entropy < 0.1 && last.abs_max > kSaturated;
-    if (last.site.point != Point::kScores || !is_collapsed) continue;
-    const probe::ProfileEntry* first = find_entry(profile, first_step(profile), last.site);
+  for_point(subject, Point::kScores, [&](const ProfileEntry& last) {
+    if (!last.entropy || *last.entropy >= 0.1 || !(last.abs_max > kSaturated)) return;
+    const ProfileEntry* first = find_entry(profile, first_step(profile), last.site);
     if (first == nullptr || first == &last) {
       findings.push_back(
           {.rule = "attention-saturated",
            .severity = Severity::kNote,
            .site = last.site,
-           .where = place_text(last.site),
            .what =
                fmt::format("logits up to {:.0f}, and each query looks at one key: entropy {:.2f} "
                            "of what it could be",
-                           last.abs_max, last.entropy),
+                           last.abs_max, *last.entropy),
            .because = "a sharp head may be a good one; where logits go on growing, training stops",
            .fix = "profile several steps: do they grow?",
            .measured = last.abs_max,
            .expected = kSaturated});
-      continue;
+      return;
     }
     const double growth = last.rms / first->rms;
-    if (!(growth > kGrowth)) continue;
+    if (!(growth > kGrowth)) return;
     findings.push_back(
         {.rule = "attention-logits-grow",
          .severity = Severity::kSuspicious,
          .site = last.site,
-         .where = place_text(last.site),
          .what = fmt::format("the logits' RMS has grown {:.4g} times from step {} to step {}, the "
                              "largest is {:.0f}, and each query looks at one key: entropy {:.2f}",
-                             growth, first->step, last.step, last.abs_max, last.entropy),
+                             growth, first->step, last.step, last.abs_max, *last.entropy),
          .because = fmt::format("logits that settle below {:.0f}, or queries that look at several",
                                 kSaturated),
          .fix = "normalize queries and keys (QK-norm), cap the logits, or lower the learning rate",
          .measured = last.abs_max,
          .expected = kSaturated});
-  }
+  });
 }
 
 namespace {
 
 /// Whether its projection into the stream starts at 0, as many recipes have it, and can learn.
 /// Where the head starts at 0 too, the first gradient stops there and tells nothing.
-bool starts_at_zero(const Subject& subject, const Site& branch, std::size_t step) {
+bool starts_at_zero(const Subject& subject, const Site& branch) {
   const Projection last =
       branch.sublayer == SublayerKind::kAttention ? Projection::kOutput : Projection::kDown;
-  const probe::ProfileEntry* weight =
-      find_entry(subject.profile, step,
-                 {branch.layer, branch.sublayer, Point::kWeight, NormSlot::kNone, last});
+  const ProfileEntry* weight =
+      last_entry(subject, {branch.layer, branch.sublayer, Point::kWeight, NormSlot::kNone, last});
   const bool has_gains = std::ranges::any_of(subject.profile.entries, [](const auto& entry) {
     return entry.site.point == Point::kGamma;  // by which a network before training is known
   });
-  const probe::ProfileEntry* sum =
-      find_entry(subject.profile, step, {branch.layer, branch.sublayer, Point::kSum});
-  const probe::ProfileEntry* output = find_entry(subject.profile, step, branch);
-  const bool has_young_norm = output != nullptr && output->gain_at_zero > 0;
+  const ProfileEntry* sum = last_entry(subject, {branch.layer, branch.sublayer, Point::kSum});
+  const ProfileEntry* output = last_entry(subject, branch);
+  const bool has_young_norm = output != nullptr && output->gain_at_zero.value_or(0) > 0;
   const bool can_learn =
       weight != nullptr && (weight->grad_rms > 0 || (sum != nullptr && sum->grad_rms == 0));
   const bool has_young_weight = can_learn && weight->rms == 0;
@@ -116,31 +110,28 @@ bool starts_at_zero(const Subject& subject, const Site& branch, std::size_t step
 void find_idle_sublayers(const Subject& subject, Findings& findings) {
   constexpr double kIdle = 1e-7;
   const auto placements = placements_of(subject.profile.model);
-  const std::size_t step = last_step(subject.profile);
-  for_sums(subject, [&](const probe::ProfileEntry& sum) {
+  for_point(subject, Point::kSum, [&](const ProfileEntry& sum) {
     const Placement* placement = placement_at(placements, sum.site);
     if (placement != nullptr) {
       const Depth depth{sum.site.layer + 1, placements->size()};
       if (constant(placement->skip, depth) == 0 || !constant(placement->gain, depth)) return;
     }
     const auto at = [&](Point point) {
-      return find_entry(subject.profile, step, {sum.site.layer, sum.site.sublayer, point});
+      return last_entry(subject, {sum.site.layer, sum.site.sublayer, point});
     };
-    const probe::ProfileEntry* branch = at(Point::kBranch);
-    const probe::ProfileEntry* inside =
-        at(Point::kInside);  // a norm there makes a small branch large
-    const probe::ProfileEntry* x = at(Point::kX);
+    const ProfileEntry* branch = at(Point::kBranch);
+    const ProfileEntry* inside = at(Point::kInside);  // a norm there makes a small branch large
+    const ProfileEntry* x = at(Point::kX);
     const bool is_known = branch != nullptr && x != nullptr && x->rms > 0;
     if (!is_known || !(branch->rms <= kIdle * x->rms)) return;
     if (inside != nullptr && !(inside->rms <= kIdle * x->rms)) return;
-    if (starts_at_zero(subject, branch->site, step)) return;
+    if (starts_at_zero(subject, branch->site)) return;
     const bool is_reported = !findings.empty() && findings.back().rule == "idle-sublayer" &&
                              findings.back().site == branch->site;
     if (is_reported) return;  // a branch that several lanes take
     findings.push_back({.rule = "idle-sublayer",
                         .severity = Severity::kSuspicious,
                         .site = branch->site,
-                        .where = place_text(branch->site),
                         .what = fmt::format("its branch is {:.1e} of the stream: it does nothing",
                                             branch->rms / x->rms),
                         .because = fmt::format("at least {:.0e}, what float32 can add", kIdle),
@@ -153,8 +144,8 @@ void find_idle_sublayers(const Subject& subject, Findings& findings) {
 /// Sun et al. 2024 ("Massive activations in large language models"): above 100, and 1000 times the
 /// median.
 void note_massive_activations(const Subject& subject, Findings& findings) {
-  const probe::ProfileEntry* worst = nullptr;
-  for_sums(subject, [&](const probe::ProfileEntry& sum) {
+  const ProfileEntry* worst = nullptr;
+  for_point(subject, Point::kSum, [&](const ProfileEntry& sum) {
     const bool massive =
         std::isfinite(sum.abs_max) && sum.abs_max > 100 && sum.abs_max > 1000 * sum.abs_median;
     if (massive && (worst == nullptr || sum.abs_max > worst->abs_max)) worst = &sum;
@@ -164,7 +155,6 @@ void note_massive_activations(const Subject& subject, Findings& findings) {
       {.rule = "massive-activations",
        .severity = Severity::kNote,
        .site = worst->site,
-       .where = place_text(worst->site),
        .what = fmt::format("feature {:.0f} of token {:.0f} reaches {:.0f}, {:.0f} times the median",
                            worst->peak_feature, worst->peak_token, worst->abs_max,
                            worst->abs_max / worst->abs_median),
@@ -175,14 +165,12 @@ void note_massive_activations(const Subject& subject, Findings& findings) {
 
 void note_stream_growth(const Subject& subject, Findings& findings) {
   const std::size_t layers = subject.profile.model.n_layers;
-  const std::size_t step = last_step(subject.profile);
   const auto placements = placements_of(subject.profile.model);
   const bool is_normalized = placements && placements->back().feed_forward.after == Slot::kNorm;
   if (layers < 2 || is_normalized) return;
-  const probe::ProfileEntry* first =
-      find_entry(subject.profile, step, {0, SublayerKind::kAttention, Point::kX});
-  const probe::ProfileEntry* last =
-      find_entry(subject.profile, step, {layers - 1, SublayerKind::kFeedForward, Point::kSum});
+  const ProfileEntry* first = last_entry(subject, {0, SublayerKind::kAttention, Point::kX});
+  const ProfileEntry* last =
+      last_entry(subject, {layers - 1, SublayerKind::kFeedForward, Point::kSum});
   constexpr double kMost = 3000;  // published models: up to 2,700
   if (first == nullptr || last == nullptr || !(last->rms > kMost * first->rms)) return;
   findings.push_back(

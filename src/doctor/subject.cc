@@ -32,7 +32,7 @@ bool is_initial(const Subject& subject) {
   const std::size_t first = first_step(profile);
   if (subject.config) return first == 0;
   bool any = false;
-  for (const probe::ProfileEntry& entry : profile.entries) {
+  for (const ProfileEntry& entry : profile.entries) {
     if (entry.step != first) continue;
     if (entry.site.point == Point::kBeta && entry.abs_max != 0) return false;
     if (entry.site.point != Point::kGamma) continue;
@@ -51,17 +51,16 @@ std::size_t last_step(const io::Profile& profile) {
   return profile.entries.empty() ? 0 : profile.entries.back().step;
 }
 
-std::span<const probe::ProfileEntry> entries_of(const io::Profile& profile, std::size_t step) {
-  const std::vector<probe::ProfileEntry>& all = profile.entries;
-  const auto first = std::ranges::lower_bound(all, step, {}, &probe::ProfileEntry::step);
-  const auto last = std::ranges::upper_bound(all, step, {}, &probe::ProfileEntry::step);
+std::span<const ProfileEntry> entries_of(const io::Profile& profile, std::size_t step) {
+  const std::vector<ProfileEntry>& all = profile.entries;
+  const auto first = std::ranges::lower_bound(all, step, {}, &ProfileEntry::step);
+  const auto last = std::ranges::upper_bound(all, step, {}, &ProfileEntry::step);
   return {first, last};
 }
 
-const probe::ProfileEntry* find_entry(const io::Profile& profile, std::size_t step,
-                                      const Site& site) {
-  const std::span<const probe::ProfileEntry> entries = entries_of(profile, step);
-  const auto found = std::ranges::find(entries, site, &probe::ProfileEntry::site);
+const ProfileEntry* find_entry(const io::Profile& profile, std::size_t step, const Site& site) {
+  const std::span<const ProfileEntry> entries = entries_of(profile, step);
+  const auto found = std::ranges::find(entries, site, &ProfileEntry::site);
   return found == entries.end() ? nullptr : &*found;
 }
 

@@ -15,6 +15,8 @@
 
 namespace addnorm::doctor {
 
+using probe::ProfileEntry;
+
 /// Another recipe for the same weights, and how well it does.
 struct Alternative {
   std::string_view change;  ///< its name: alternatives() has them
@@ -72,15 +74,18 @@ bool is_initial(const Subject& subject);
 std::size_t first_step(const io::Profile& profile);
 std::size_t last_step(const io::Profile& profile);
 
-/// Those of a step.
-std::span<const probe::ProfileEntry> entries_of(const io::Profile& profile, std::size_t step);
+/// The entries of a step.
+std::span<const ProfileEntry> entries_of(const io::Profile& profile, std::size_t step);
 
-inline std::span<const probe::ProfileEntry> last_entries(const io::Profile& profile) {
+inline std::span<const ProfileEntry> last_entries(const io::Profile& profile) {
   return entries_of(profile, last_step(profile));
 }
 
 /// The entry at a site in a step, or nullptr.
-const probe::ProfileEntry* find_entry(const io::Profile& profile, std::size_t step,
-                                      const Site& site);
+const ProfileEntry* find_entry(const io::Profile& profile, std::size_t step, const Site& site);
+
+inline const ProfileEntry* last_entry(const Subject& subject, const Site& site) {
+  return find_entry(subject.profile, last_step(subject.profile), site);
+}
 
 }  // namespace addnorm::doctor

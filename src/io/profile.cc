@@ -14,72 +14,128 @@
 namespace addnorm::io {
 namespace {
 
-struct Value {
+/// A key of a line and the member of a record that has its value.
+template <typename Record, typename Member = std::optional<double>>
+struct Key {
   const char* key;
-  double probe::ProfileEntry::*member;
-};
-constexpr Value kValues[] = {
-    {"rms", &probe::ProfileEntry::rms},
-    {"mean", &probe::ProfileEntry::mean},
-    {"std", &probe::ProfileEntry::std},
-    {"min", &probe::ProfileEntry::min},
-    {"abs_max", &probe::ProfileEntry::abs_max},
-    {"abs_median", &probe::ProfileEntry::abs_median},
-    {"peak_feature", &probe::ProfileEntry::peak_feature},
-    {"peak_token", &probe::ProfileEntry::peak_token},
-    {"grad_rms", &probe::ProfileEntry::grad_rms},
-    {"token_cosine", &probe::ProfileEntry::token_cosine},
-    {"layer_cosine", &probe::ProfileEntry::layer_cosine},
-    {"entropy", &probe::ProfileEntry::entropy},
-    {"reads_stream", &probe::ProfileEntry::reads_stream},
-    {"declared_eps", &probe::ProfileEntry::declared_eps},
-    {"from_x", &probe::ProfileEntry::from_x},
-    {"from_before", &probe::ProfileEntry::from_before},
-    {"from_branch", &probe::ProfileEntry::from_branch},
-    {"from_earlier", &probe::ProfileEntry::from_earlier},
-    {"from_left", &probe::ProfileEntry::from_left},
-    {"from_left_norm", &probe::ProfileEntry::from_left_norm},
-    {"unexplained", &probe::ProfileEntry::unexplained},
-    {"grad_to_x", &probe::ProfileEntry::grad_to_x},
-    {"grad_to_branch", &probe::ProfileEntry::grad_to_branch},
-    {"carry_in", &probe::ProfileEntry::carry_in},
-    {"carry_out", &probe::ProfileEntry::carry_out},
-    {"carry_size", &probe::ProfileEntry::carry_size},
-    {"write", &probe::ProfileEntry::write},
-    {"write_gate", &probe::ProfileEntry::write_gate},
-    {"lane_spread", &probe::ProfileEntry::lane_spread},
-    {"grad_spread", &probe::ProfileEntry::grad_spread},
-    {"carry_transposed", &probe::ProfileEntry::carry_transposed},
-    {"lanes_folded", &probe::ProfileEntry::lanes_folded},
-    {"gain_at_zero", &probe::ProfileEntry::gain_at_zero},
-    {"past_norm", &probe::ProfileEntry::past_norm},
-    {"gamma_offset", &probe::ProfileEntry::gamma_offset},
-    {"centred", &probe::ProfileEntry::centred},
-    {"divisor", &probe::ProfileEntry::divisor},
-    {"deviation", &probe::ProfileEntry::deviation},
-    {"eps_in_variance", &probe::ProfileEntry::eps_in_variance},
-    {"eps_in_variance_spread", &probe::ProfileEntry::eps_in_variance_spread},
-    {"eps_in_deviation", &probe::ProfileEntry::eps_in_deviation},
-    {"eps_in_deviation_spread", &probe::ProfileEntry::eps_in_deviation_spread},
-    {"scale", &probe::ProfileEntry::scale},
-    {"scale_spread", &probe::ProfileEntry::scale_spread},
-    {"divisor_slope", &probe::ProfileEntry::divisor_slope},
-    {"divisor_noise", &probe::ProfileEntry::divisor_noise},
+  Member Record::*member;
 };
 
-struct Text {
-  const char* key;
-  std::string probe::ProfileEntry::*member;
+using probe::DivisorFit;
+using probe::InputFit;
+using probe::LaneFit;
+using probe::NormFit;
+using probe::ProfileEntry;
+using probe::SumFit;
+
+constexpr Key<ProfileEntry, double> kStatistics[] = {
+    {"rms", &ProfileEntry::rms},
+    {"mean", &ProfileEntry::mean},
+    {"std", &ProfileEntry::std},
+    {"min", &ProfileEntry::min},
+    {"abs_max", &ProfileEntry::abs_max},
+    {"abs_median", &ProfileEntry::abs_median},
+    {"peak_feature", &ProfileEntry::peak_feature},
+    {"peak_token", &ProfileEntry::peak_token},
+    {"grad_rms", &ProfileEntry::grad_rms},
+    {"token_cosine", &ProfileEntry::token_cosine},
+    {"layer_cosine", &ProfileEntry::layer_cosine},
 };
-constexpr Text kTexts[] = {
-    {"dtype", &probe::ProfileEntry::dtype},
-    {"coefficients", &probe::ProfileEntry::coefficients},
-    {"statistics_over", &probe::ProfileEntry::statistics_over},
-    {"declared_norm", &probe::ProfileEntry::declared_norm},
-    {"divides_by", &probe::ProfileEntry::divides_by},
+constexpr Key<ProfileEntry, std::string> kEntryTexts[] = {{"dtype", &ProfileEntry::dtype}};
+constexpr Key<ProfileEntry> kEntryNumbers[] = {
+    {"entropy", &ProfileEntry::entropy},
+    {"reads_stream", &ProfileEntry::reads_stream},
+    {"gain_at_zero", &ProfileEntry::gain_at_zero},
+};
+constexpr Key<InputFit> kInputNumbers[] = {
+    {"from_left", &InputFit::from_left},
+    {"from_left_norm", &InputFit::from_left_norm},
+    {"stream_gain", &InputFit::stream_gain},
+    {"lanes_folded", &InputFit::lanes_folded},
+};
+constexpr Key<SumFit> kSumNumbers[] = {
+    {"from_x", &SumFit::from_x},
+    {"from_before", &SumFit::from_before},
+    {"from_branch", &SumFit::from_branch},
+    {"from_earlier", &SumFit::from_earlier},
+    {"unexplained", &SumFit::unexplained},
+    {"grad_to_x", &SumFit::grad_to_x},
+    {"grad_to_branch", &SumFit::grad_to_branch},
+};
+constexpr Key<LaneFit, double> kLaneBasis[] = {
+    {"carry_in", &LaneFit::carry_in},
+    {"carry_size", &LaneFit::carry_size},
+    {"lane_spread", &LaneFit::lane_spread},
+};
+constexpr Key<LaneFit> kLaneNumbers[] = {
+    {"carry_out", &LaneFit::carry_out},
+    {"write", &LaneFit::write},
+    {"write_gate", &LaneFit::write_gate},
+    {"grad_spread", &LaneFit::grad_spread},
+    {"carry_transposed", &LaneFit::carry_transposed},
+};
+constexpr Key<LaneFit, std::string> kLaneTexts[] = {{"coefficients", &LaneFit::coefficients}};
+constexpr Key<DivisorFit, double> kDivisorBasis[] = {
+    {"divisor", &DivisorFit::divisor},
+    {"deviation", &DivisorFit::deviation},
+    {"eps_in_variance", &DivisorFit::eps_in_variance},
+    {"eps_in_variance_spread", &DivisorFit::variance_spread},
+    {"eps_in_deviation", &DivisorFit::eps_in_deviation},
+    {"eps_in_deviation_spread", &DivisorFit::deviation_spread},
+    {"scale", &DivisorFit::scale},
+    {"scale_spread", &DivisorFit::scale_spread},
+    {"divisor_noise", &DivisorFit::noise},
+};
+constexpr Key<DivisorFit> kDivisorNumbers[] = {{"divisor_slope", &DivisorFit::slope}};
+constexpr Key<NormFit> kNormNumbers[] = {
+    {"declared_eps", &NormFit::declared_eps},
+    {"unexplained", &NormFit::unexplained},
+    {"past_norm", &NormFit::past_norm},
+    {"gamma_offset", &NormFit::gamma_offset},
+    {"centred", &NormFit::centred},
+    {"vanished", &NormFit::vanished},
+    {"modulation_mean", &NormFit::modulation_mean},
+    {"modulation_std", &NormFit::modulation_std},
+};
+constexpr Key<NormFit, std::string> kNormTexts[] = {
+    {"statistics_over", &NormFit::statistics_over},
+    {"declared_norm", &NormFit::declared_norm},
+    {"divides_by", &NormFit::divides_by},
 };
 
-Json to_json(const probe::ProfileEntry& entry) {
+void put(Json& line, const char* key, double value) {
+  if (std::isfinite(value)) line[key] = value;
+  if (std::isinf(value)) line["finite"] = false;
+}
+void put(Json& line, const char* key, const std::optional<double>& value) {
+  if (value) put(line, key, *value);
+}
+void put(Json& line, const char* key, const std::string& text) {
+  if (!text.empty()) line[key] = text;
+}
+
+template <typename Record, typename Member, std::size_t n>
+void put_all(Json& line, const Record& record, const Key<Record, Member> (&keys)[n]) {
+  for (const auto& [key, member] : keys) put(line, key, record.*member);
+}
+
+void put_fits(Json& line, const ProfileEntry& entry) {
+  if (entry.input) put_all(line, *entry.input, kInputNumbers);
+  if (entry.sum) put_all(line, *entry.sum, kSumNumbers);
+  if (entry.lane) {
+    put_all(line, *entry.lane, kLaneBasis);
+    put_all(line, *entry.lane, kLaneNumbers);
+    put_all(line, *entry.lane, kLaneTexts);
+  }
+  if (!entry.norm) return;
+  put_all(line, *entry.norm, kNormNumbers);
+  put_all(line, *entry.norm, kNormTexts);
+  if (!entry.norm->divisor) return;
+  put_all(line, *entry.norm->divisor, kDivisorBasis);
+  put_all(line, *entry.norm->divisor, kDivisorNumbers);
+}
+
+Json to_json(const ProfileEntry& entry) {
   const Site& site = entry.site;
   Json line{{"step", entry.step}};
   if (site.in_layer()) {
@@ -92,14 +148,10 @@ Json to_json(const probe::ProfileEntry& entry) {
   }
   line["point"] = to_string(site.point);
   if (site.lane > 0) line["lane"] = site.lane;
-  for (const auto& [key, member] : kValues) {
-    const double value = entry.*member;
-    if (std::isfinite(value)) line[key] = value;
-    if (std::isinf(value)) line["finite"] = false;
-  }
-  for (const auto& [key, member] : kTexts) {
-    if (!(entry.*member).empty()) line[key] = entry.*member;
-  }
+  put_all(line, entry, kStatistics);
+  put_all(line, entry, kEntryNumbers);
+  put_fits(line, entry);
+  put_all(line, entry, kEntryTexts);
   return line;
 }
 
@@ -208,8 +260,42 @@ Coverage coverage_of(const Json& header) {
   return coverage;
 }
 
-probe::ProfileEntry entry_of(const Json& line, const ProfileModel& model) {
-  probe::ProfileEntry entry{.step = value_or(line, "step", std::size_t{0})};
+/// Reads the keys that the line has, and returns their number.
+template <typename Record, typename Member, std::size_t n>
+std::size_t take(const Json& line, Record& record, const Key<Record, Member> (&keys)[n]) {
+  std::size_t found = 0;
+  for (const auto& [key, member] : keys) {
+    if (!line.contains(key) || line[key].is_null()) continue;
+    using Value = std::conditional_t<std::is_same_v<Member, std::string>, std::string, double>;
+    record.*member = value_or(line, key, Value());
+    ++found;
+  }
+  return found;
+}
+
+/// Reads a fit. A fit without one of its plain numbers, or without any number, is unknown.
+void take_fits(const Json& line, ProfileEntry& entry) {
+  InputFit input;
+  if (take(line, input, kInputNumbers) > 0) entry.input = input;
+  if (entry.site.point == Point::kSum) {
+    SumFit sum;
+    if (take(line, sum, kSumNumbers) > 0) entry.sum = sum;
+    LaneFit lane;
+    take(line, lane, kLaneNumbers);
+    take(line, lane, kLaneTexts);
+    if (take(line, lane, kLaneBasis) == std::size(kLaneBasis)) entry.lane = lane;
+    return;
+  }
+  DivisorFit divisor;
+  take(line, divisor, kDivisorNumbers);
+  NormFit norm;
+  const std::size_t found = take(line, norm, kNormNumbers) + take(line, norm, kNormTexts);
+  if (take(line, divisor, kDivisorBasis) == std::size(kDivisorBasis)) norm.divisor = divisor;
+  if (found > 0 || norm.divisor) entry.norm = norm;
+}
+
+ProfileEntry entry_of(const Json& line, const ProfileModel& model) {
+  ProfileEntry entry{.step = value_or(line, "step", std::size_t{0})};
   entry.site = {.sublayer = name_at<SublayerKind>(line, "sublayer"),
                 .point = name_at<Point>(line, "point"),
                 .norm = name_at(line, "norm", NormSlot::kNone),
@@ -218,10 +304,10 @@ probe::ProfileEntry entry_of(const Json& line, const ProfileModel& model) {
   if (entry.site.in_layer() && !line.contains("layer")) fail("there is no layer");
   const bool is_before = entry.site.sublayer == SublayerKind::kEmbedding;
   entry.site.layer = value_or(line, "layer", is_before ? 0 : model.n_layers);
-  for (const auto& [key, member] : kValues) {
-    entry.*member = value_or(line, key, probe::ProfileEntry::kUnknown);
-  }
-  for (const auto& [key, member] : kTexts) entry.*member = value_or(line, key, std::string());
+  take(line, entry, kStatistics);
+  take(line, entry, kEntryNumbers);
+  take(line, entry, kEntryTexts);
+  take_fits(line, entry);
   if (!value_or(line, "finite", true)) entry.abs_max = std::numeric_limits<double>::infinity();
   return entry;
 }

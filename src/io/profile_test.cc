@@ -72,6 +72,45 @@ TEST(Profile, HasOneLineForEachEntryAndNoKeyForTheUnknown) {
   EXPECT_EQ(lines[3], (nlohmann::json{{"step", 0}, {"sublayer", "head"}, {"point", "output"}}));
 }
 
+TEST(Profile, ReadsTheFitsThatItHasWritten) {
+  const SublayerKind attention = SublayerKind::kAttention;
+  const probe::DivisorFit divisor{.divisor = 1, .deviation = 2, .eps_in_variance = 3, .slope = 4};
+  const std::vector<probe::ProfileEntry> entries{
+      {.site = {0, attention, Point::kX}, .input = {{.from_left = 2, .lanes_folded = 1}}},
+      {.site = {0, attention, Point::kScores}, .entropy = 0.5},
+      {.site = {0, attention, Point::kSum},
+       .sum = {{.from_x = 1, .unexplained = 0.1}},
+       .lane = {{.carry_in = 1, .write = 0.2, .coefficients = "float32"}}},
+      {.site = {0, attention, Point::kAfter},
+       .norm = {{.unexplained = 0, .divisor = divisor, .divides_by = "its maximum"}}}};
+  const std::string text = profile_json_lines({}, entries);
+  const auto read = parse_profiles(text, "file").at(0).entries;
+  EXPECT_EQ(profile_json_lines({}, read), text);
+  EXPECT_EQ(read[0].input->from_left, 2);
+  EXPECT_FALSE(read[0].input->from_left_norm);
+  EXPECT_EQ(read[1].entropy, 0.5);
+  EXPECT_EQ(read[2].sum->unexplained, 0.1);
+  EXPECT_EQ(read[2].lane->coefficients, "float32");
+  EXPECT_FALSE(read[2].norm);
+  EXPECT_EQ(read[3].norm->divisor->slope, 4);
+  EXPECT_FALSE(read[3].sum);
+}
+
+TEST(Profile, HasNoFitWithoutAllOfItsPlainNumbers) {
+  const std::string header = profile_header({});
+  const auto entry = [&](const std::string& line) {
+    return parse_profiles(header + line + "\n", "file").at(0).entries.at(0);
+  };
+  const auto norm = entry(
+      R"({"layer":0,"sublayer":"attention","point":"before","divisor":1,"scale":1,"centred":0})");
+  EXPECT_EQ(norm.norm->centred, 0);
+  EXPECT_FALSE(norm.norm->divisor);
+  const auto lane =
+      entry(R"({"layer":0,"sublayer":"attention","point":"sum","carry_in":1,"unexplained":0.5})");
+  EXPECT_FALSE(lane.lane);
+  EXPECT_EQ(lane.sum->unexplained, 0.5);
+}
+
 TEST(Profile, SaysHowMuchWasMeasured) {
   const std::string header = R"({"addnorm_profile":1,"model":{},"coverage":)";
   const auto coverage = [&](const std::string& json) {

@@ -8,6 +8,7 @@
 
 #include "base/find_named.h"
 #include "model/config.h"
+#include "model/family_facts.h"
 #include "model/nearest_family.h"
 #include "model/rotary.h"
 
@@ -121,7 +122,6 @@ struct LlamaForm {
   std::size_t d_head = 0, d_turning = 0;  ///< of queries and keys; 0: as the file says
   Bias qkv_bias = Bias::kNo;
   bool knows_attention_bias = false;  ///< whether attention_bias is of query, key and value alone
-  GammaForm gamma = GammaForm::kPlain;
   const char* activation_key = "hidden_act";
   const char* activation = "silu";  ///< where that key does not say
 };
@@ -135,9 +135,7 @@ Recipe llama(const Config& config, const LlamaForm& form) {
   block.d_ff = config.size("intermediate_size");
   block.feed_forward = feed_forward(config, config.word(form.activation_key, form.activation),
                                     &NamedActivation::gated);
-  block.norm = {.kind = NormKind::kRms,
-                .epsilon = config.number("rms_norm_eps", form.epsilon),
-                .gamma_form = form.gamma};
+  block.norm.epsilon = config.number("rms_norm_eps", form.epsilon);
   block.affine = Affine::kGamma;
   block.bias = Bias::kNo;
   Bias qkv_bias = form.qkv_bias;
@@ -289,8 +287,7 @@ Recipe deepseek_v3(const Config& config) {
 /// Nothing of it is run: its first layers have linear attention, and the others a gate behind
 /// theirs.
 Recipe qwen3_next(const Config& config) {
-  Recipe recipe = llama(
-      config, {.rotary = {.share = 0.25}, .qk_norm = QkNorm::kHead, .gamma = GammaForm::kOnePlus});
+  Recipe recipe = llama(config, {.rotary = {.share = 0.25}, .qk_norm = QkNorm::kHead});
   run_first(recipe, 0, "linear attention, gated attention and routed experts");
   return recipe;
 }
@@ -337,11 +334,10 @@ Recipe glm(const Config& config, std::string_view placement) {
                         .knows_attention_bias = true});
 }
 
-/// γ is stored as γ − 1, embeddings come times √d_model, the feed-forward is a GeGLU. The first
-/// checkpoints say "hidden_act": "gelu", and mean the approximation by tanh as well.
+/// Embeddings come times √d_model, the feed-forward is a GeGLU. The first checkpoints say
+/// "hidden_act": "gelu", and mean the approximation by tanh as well.
 Recipe gemma(const Config& config, LlamaForm form) {
   form.output = ModelOutput::kTiedLogits;
-  form.gamma = GammaForm::kOnePlus;
   form.activation_key = "hidden_activation";
   form.activation = "gelu_pytorch_tanh";
   Recipe recipe = llama(config, form);
@@ -433,7 +429,7 @@ Recipe t5(const Config& config) {
   block.d_model = config.size("d_model");
   block.n_heads = config.size("num_heads");
   block.d_ff = config.size("d_ff");
-  block.norm = {.kind = NormKind::kRms, .epsilon = config.number("layer_norm_epsilon", 1e-6)};
+  block.norm.epsilon = config.number("layer_norm_epsilon", 1e-6);
   block.affine = Affine::kGamma;
   block.bias = Bias::kNo;
   const std::string feed = config.word("feed_forward_proj", "relu");
@@ -444,7 +440,6 @@ Recipe t5(const Config& config) {
   }
   const AttentionForm attention{
       .d_head = config.size("d_kv"),
-      .score_scale = 1,
       .relative_bias = {.buckets = config.size("relative_attention_num_buckets", 32),
                         .max_distance = config.size("relative_attention_max_distance", 128)}};
   const RelativeBias& bias = attention.relative_bias;
@@ -508,6 +503,12 @@ Recipe parse_recipe_as(std::string_view family, const std::string& text, const s
   const Config config(object, file);
   Recipe recipe = find_named(std::span<const Family>(kFamilies), "family", family).read(config);
   recipe.family = family;
+  const FamilyFacts facts = family_facts(family);
+  recipe.set_norm_kind(facts.norm.value());
+  recipe.set_gamma_form(facts.gamma_form.value());
+  if (!facts.has_scaled_scores) {
+    for (AttentionForm& form : recipe.attention) form.score_scale = 1;
+  }
   return recipe;
 }
 
@@ -526,6 +527,11 @@ Recipe parse_recipe(const std::string& text, const std::string& file, const Tens
 void Recipe::set_epsilon(double epsilon) {
   block.norm.epsilon = epsilon;
   for (AttentionForm& form : attention) form.norm.epsilon = epsilon;
+}
+
+void Recipe::set_norm_kind(NormKind kind) {
+  block.norm.kind = kind;
+  for (AttentionForm& form : attention) form.norm.kind = kind;
 }
 
 void Recipe::set_gamma_form(GammaForm form) {

@@ -73,7 +73,8 @@ struct Recipe {
     return options;
   }
 
-  /// Of all norms.
+  // These set an option of all norms.
+  void set_norm_kind(NormKind kind);
   void set_epsilon(double epsilon);
   void set_gamma_form(GammaForm form);
 };

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <sstream>
+#include <utility>
 
+#include "doctor/accepted.h"
+#include "doctor/consequences.h"
 #include "io/json.h"
 #include "report/doctor_comparison.h"
 #include "report/doctor_words.h"
@@ -53,6 +56,16 @@ bool Diagnosis::has_defects() const {
 
 bool Diagnosis::sound() const {
   return !has_defects() && !is_blind(subject.profile.coverage) && subject.was_run_whole();
+}
+
+Diagnosis diagnose(doctor::Subject subject, std::span<const std::string> accepted) {
+  Diagnosis diagnosis{.subject = std::move(subject)};
+  diagnosis.findings = doctor::find_all(diagnosis.subject);
+  diagnosis.accepted = std::erase_if(diagnosis.findings, [&](const doctor::Finding& finding) {
+    return doctor::is_accepted(finding, accepted);
+  });
+  doctor::fold_consequences(diagnosis.findings);
+  return diagnosis;
 }
 
 std::string doctor_text(const Diagnosis& diagnosis, int width) {

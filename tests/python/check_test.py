@@ -45,8 +45,8 @@ def test_a_bug_is_named_with_its_place_and_a_sound_model_is_sound():
     report = addnorm.check(small_models.decoder(), x)
     assert report.sound and report.name == "Decoder"
     report.assert_sound()
-    assert report.coverage.counts == {"sums": (8, 8), "norms": (9, 9), "attentions": (4, 4)}
-    assert str(report.coverage) == "8 of 8 sums, 9 of 9 norms, 4 of 4 attentions measured"
+    assert report.coverage.counts == {"sums": (8, 8), "norms": (9, 9), "attentions": (4, 4), "gradients": (8, 8)}
+    assert str(report.coverage) == "8 of 8 sums, 9 of 9 norms, 4 of 4 attentions, 8 of 8 gradients measured"
     report = addnorm.check(small_models.decoder(bugs=MISSING), x)
     assert [(f.rule, f.severity, f.where) for f in report.findings if f.severity != "note"] == [
         ("residual-missing", "broken", "layer 2, feed-forward")]

@@ -175,7 +175,7 @@ class FusedLayer(nn.Module):
 def test_a_model_of_this_packages_sums_is_judged_as_one_of_pytorchs(kind, bug):
     report = addnorm.check(Fused(kind, bug), small_models.tokens())
     assert [f.name for f in report.findings] == ([] if bug is None else [f"{bug}@layer 1, feed-forward"])
-    assert report.coverage.counts == {"sums": (8, 8), "norms": (9, 9), "attentions": (4, 4)}
+    assert report.coverage.counts == {"sums": (8, 8), "norms": (9, 9), "attentions": (4, 4), "gradients": (8, 8)}
     torch.manual_seed(0)
     theirs = Fused("PyTorch", bug)
     ours = Fused(kind, bug)
@@ -193,7 +193,7 @@ def test_a_model_of_squashing_functions_is_measured(kind):
     model.final_norm = kind(WIDTH)
     report = addnorm.check(model, small_models.tokens())
     assert [f.name for f in report.findings if f.severity != "note"] == []
-    assert report.coverage.counts == {"sums": (8, 8), "norms": (9, 9), "attentions": (4, 4)}
+    assert report.coverage.counts == {"sums": (8, 8), "norms": (9, 9), "attentions": (4, 4), "gradients": (8, 8)}
 
 
 # ---- Training goes on as it would without being watched ----------------------------------------------

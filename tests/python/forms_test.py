@@ -239,7 +239,8 @@ class Behind(RMSBlock):
 
     def __init__(self, change):
         super().__init__()
-        self.change, self.vector = change, nn.Parameter(torch.linspace(-1, 1, WIDTH))
+        is_used = change is not CHANGES["a constant"]
+        self.change, self.vector = change, nn.Parameter(torch.linspace(-1, 1, WIDTH), requires_grad=is_used)
 
     def forward(self, x):
         return self.change(super().forward(x), self.vector)

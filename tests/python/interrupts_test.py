@@ -255,7 +255,8 @@ def test_a_part_without_hooks_is_measured_with_the_layer_around_it(part):
     expected = bits(model)
     report = addnorm.check(model, x)
     assert [finding.name for finding in report.findings] == [finding.name for finding in plain.findings]
-    assert report.coverage.counts == plain.coverage.counts == {"sums": (8, 8), "norms": (9, 9), "attentions": (4, 4)}
+    assert report.coverage.counts == plain.coverage.counts == {
+        "sums": (8, 8), "norms": (9, 9), "attentions": (4, 4), "gradients": (8, 8)}
     numbers = plain.numbers()
     assert {key: value for key, value in report.numbers().items() if key in numbers} == pytest.approx(numbers, rel=1e-5)
     assert not traces(model) and torch.equal(bits(model), expected)

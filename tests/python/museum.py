@@ -359,7 +359,7 @@ class AddsEpsilonToTheRMS(RMSNorm):
         return 1 / (x.norm(dim=-1, keepdim=True) * WIDTH**-0.5 + self.eps)
 
 
-@exhibit("131250208/TPlinker-joint-extraction#37", "A square in place of the root", "norm-kind",
+@exhibit("131250208/TPlinker-joint-extraction#37", "A square in place of the root", "norm-power",
          "layer 0, attention, norm before it", as_norm)
 class SquaresTheVariance(LayerNorm):
     """The deviation was computed as (variance + ε) to the power of 2 instead of ½."""
@@ -368,7 +368,7 @@ class SquaresTheVariance(LayerNorm):
         return (x.var(-1, unbiased=False, keepdim=True) + self.eps) ** 2
 
 
-@exhibit("keras-team/keras#21234", "RMSNorm by the variance", "norm-kind",
+@exhibit("keras-team/keras#21234", "RMSNorm by the variance", "norm-power",
          "layer 0, attention, norm before it", as_norm)
 class DividesByTheDeviation(RMSNorm):
     """The mean stays in the row, but the divisor is made of the variance around it."""
@@ -377,7 +377,7 @@ class DividesByTheDeviation(RMSNorm):
         return (x.var(-1, unbiased=False, keepdim=True) + self.eps).rsqrt()
 
 
-@exhibit("stanford-cs336/assignment1-basics#93", "The root of a deviation", "norm-kind",
+@exhibit("stanford-cs336/assignment1-basics#93", "The root of a deviation", "norm-power",
          "layer 0, attention, norm before it", as_norm)
 class TakesTheRootTwice(RMSNorm):
     """√(std + ε): a standard deviation stood where a mean square belongs."""

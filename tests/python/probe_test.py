@@ -469,8 +469,9 @@ class OtherModels(unittest.TestCase):
             self.assertAlmostEqual(line["from_x"], 1, 5)
             self.assertAlmostEqual(line["from_branch"], 1, 5)
             self.assertLess(line["unexplained"], 1e-6)
-            self.assertIn("grad_rms", line)
-            self.assertNotIn("grad_rms", find(found, layer=1, sublayer=kind, point="branch"))
+            branch = find(found, layer=1, sublayer=kind, point="branch")  # over which the sum is written
+            self.assertAlmostEqual(branch["grad_rms"] / line["grad_rms"], 1, 5)
+            self.assertAlmostEqual(line["grad_to_branch"], 1, 5)
 
     def test_document_000s_block(self):
         model = nn.ModuleList([DocumentBlock(16, 2, 32)])
@@ -824,7 +825,7 @@ class WhatIsKept(unittest.TestCase):
         p = probe(model)
         with p:
             square(model(tokens)).backward()
-            functions = [c.then for c in p._fits._computed] + [p._fits._finish]
+            functions = [c.then for c in p._measured._fits._computed] + [p._measured._fits._finish]
             tensors, opened = [], list(functions)
             known = set()
             while opened:

@@ -9,6 +9,7 @@ import sys
 
 import addnorm
 import pytest
+from addnorm import _core
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 PROFILES = sorted((pathlib.Path(__file__).parents[1] / "golden/profiles").glob("*.jsonl"))
@@ -140,7 +141,7 @@ def test_findings_can_be_accepted_by_rule_and_by_place():
     for name, is_accepted in [("residual-missing", True), ("residual-missing@layer 1", True),
                               ("residual-missing@layer 1, attention", True),
                               ("residual-missing@layer 1, feed-forward", False),
-                              ("residual-missing@layer", False), ("residual", False),
+                              ("residual-missing@layer", False), ("residual-twice", False),
                               ("residual-missing@layer 2", False)]:
         rest = report.ignoring(name)
         assert rest.sound == is_accepted, name
@@ -151,6 +152,59 @@ def test_findings_can_be_accepted_by_rule_and_by_place():
             report.assert_sound(ignore=name)
     with pytest.raises(AssertionError, match=r"residual-missing\n +where +layer 1, attention"):
         report.assert_sound()
+
+
+def test_a_name_that_is_no_rule_is_an_error_with_the_nearest():
+    report = addnorm.Report.read(BUG)
+    message = 'ignore: "residual-mising" is no rule of the doctor; the nearest is residual-missing'
+    for call in (report.ignoring, lambda name: report.assert_sound(ignore=[name]), lambda name: addnorm.Report.read(
+            BUG, [name]), lambda name: addnorm.Report(report.profile, "Model", name)):
+        for name in "residual-mising", "residual-mising@layer 1":
+            with pytest.raises(addnorm.Error) as error:
+                call(name)
+            assert str(error.value) == message
+    with pytest.raises(TypeError, match="^ignore: has a list, must have names such as [^{}]{,80}$"):
+        report.ignoring(["residual-missing"])
+    with pytest.raises(TypeError, match="^ignore: has a int"):
+        report.assert_sound(ignore=[3])
+    for rule in _core.rule_names():
+        report.ignoring(rule, f"{rule}@layer 1")
+
+
+def test_a_baseline_may_name_rules_of_another_version(tmp_path):
+    file = tmp_path / "baseline.json"
+    report = addnorm.Report.read(BUG)
+    document = {"addnorm_baseline": 1, "models": {report.name: ["a-former-rule@layer 1", "residual-missing"]}}
+    file.write_text(json.dumps(document))
+    report.assert_sound(baseline=file)
+
+
+def test_the_program_ignores_findings_too():
+    document = json.loads(program(BUG, "--json", "--ignore", "residual-missing@layer 1, attention", "--ignore",
+                                  "stream-growth").stdout)
+    assert document["status"] == "sound" and document["accepted"] == 1
+    assert program(BUG, "--ignore", "residual-missing@layer 2").returncode == 1
+    assert program(BUG, "--ignore", "residual-missing", "--compare", OTHER_BUG).returncode == 1
+    result = subprocess.run([os.environ["ADDNORM_PROGRAM"], "doctor", BUG, "--ignore", "residual"], text=True,
+                            capture_output=True)
+    assert result.returncode == 2 and result.stdout == ""
+    assert result.stderr.startswith('addnorm doctor: --ignore: "residual" is no rule of the doctor; the nearest is ')
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("places, text", [
+    (["layers.0.attn", "layers.1.attn", "layers.2.attn"], "layers.{0 to 2}.attn"),
+    (["h.3.attn", "h.5.attn", "h.5.mlp", "head"], "h.{3 and 5}.attn; h.5.mlp; head"),
+    (["h.3.mlp.0.weight", "h.4.mlp.0.weight", "h.4.mlp.2.weight"], "h.{3 and 4}.mlp.0.weight; h.4.mlp.2.weight"),
+    (["blocks.10", "blocks.11", "blocks.x"], "blocks.{10 and 11}; blocks.x"),
+    (["a.99999999999999999999.b", "layer2.attn"], "a.99999999999999999999.b; layer2.attn")])
+def test_places_that_differ_by_a_number_are_written_together(places, text):
+    first = SOUND.read_text().split("\n", 1)[0]
+    checks = [{"step": 0, "check": "gradient-missing", "value": 7, "where": place} for place in places]
+    report = addnorm.Report("".join(f"{line}\n" for line in [first, *map(json.dumps, checks)]), "Model")
+    assert [f.where for f in report.grouped()] == [text]
+    assert f"where     {text}\n" in report.text(200, False)
+    assert len(report.findings) == len(places)
 
 
 @pytest.mark.parametrize("counts, least", [

@@ -204,6 +204,13 @@ def test_a_step_that_stays_is_named(monkeypatch):
         with addnorm.watch(model, every=1):
             for _ in range(7):
                 model(X, Y)["loss"].backward()
+                for parameter in model.parameters():
+                    parameter.data.sub_(1e-3)  # which PyTorch does not count as a change
+    assert len(caught) == 1
+    with pytest.warns(UserWarning, match="update-missing.*in 5 forwards and backwards") as caught:
+        with addnorm.watch(model, every=1):
+            for _ in range(7):
+                model(X, Y)["loss"].backward()
     assert len(caught) == 1
 
 
@@ -336,6 +343,11 @@ def test_a_copy_that_is_made_within_is_a_model_of_its_own():
             assert torch.equal(made(X), expected)
         assert not torch.equal(model(X), expected)
     assert all(torch.equal(made(X), expected) for made in copies)
+
+
+def test_a_name_to_ignore_that_is_no_rule_is_an_error_before_the_training():
+    with pytest.raises(addnorm.Error, match='"residual-mising" is no rule.*; the nearest is residual-missing'):
+        addnorm.watch(small_models.decoder(), ignore="residual-mising@layer 2")
 
 
 def test_every_is_at_least_one():

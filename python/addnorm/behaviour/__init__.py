@@ -14,8 +14,8 @@ from typing import Any, Callable
 from torch import Tensor, nn
 
 from .._snapshot import unchanged
-from .gradients import (Gradients, measure_frozen, measure_initial_loss, measure_missing,
-                        measure_ties, next_token_targets)
+from .attention import AttentionChecks
+from .gradients import Gradients, measure_frozen, measure_initial_loss, measure_missing, next_token_targets
 from .locality import Targets, Tracer, measure_locality
 from .norms import NormInputs, measure_statistics
 from .operators import AttentionScale, Functions, StreamDropout
@@ -23,6 +23,8 @@ from .optimizers import measure_optimizer
 from .registration import measure_registration
 from .rerun import measure_cache, measure_noise, measure_padding
 from .subject import Line, Subject
+from .ties import measure_ties
+from .zero_gradients import measure_zero
 
 __all__ = ["measure"]
 
@@ -37,7 +39,7 @@ def measure(model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], *,
 
     Runs the model three times and back three times; twice more where the batch has a padding mask
     (once or twice where it has none and an embedding has a padding_idx), and where the model has a cache; up
-    to five times more where parameters have no gradient. The model is afterwards as it was, bit by
+    to six times more where parameters have no gradient, or one of 0. The model is afterwards as it was, bit by
     bit, and so are the generators of random numbers.
     """
     optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
@@ -50,7 +52,7 @@ def measure(model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], *,
 def _measure(s: Subject, optimizers: list[Any]) -> None:
     gradients: Gradients | None = None
     targets: Targets | None = None
-    dropout, norms, scale = StreamDropout(s), NormInputs(), AttentionScale(s)
+    dropout, norms, scale, attention = StreamDropout(s), NormInputs(), AttentionScale(s), AttentionChecks(s)
     with s.part("gradients"):
         with Functions(dropout):
             gradients = Gradients(s, watch=(dropout.enter,))
@@ -59,9 +61,10 @@ def _measure(s: Subject, optimizers: list[Any]) -> None:
         measure_initial_loss(s, gradients)
     tracer = Tracer(s)
     with s.part("future-leak, batch-leak"):
-        with Functions(scale):
+        with Functions(scale, attention):
             tracer.forward(watch=(norms.enter,))
         scale.add()
+        attention.add()
         measure_locality(s, tracer, targets)
     if tracer.output is not None:
         output = tracer.output.detach()
@@ -80,6 +83,8 @@ def _measure(s: Subject, optimizers: list[Any]) -> None:
     if gradients is not None:
         with s.part("gradient-missing, parameter-unused"):
             measure_missing(s, gradients)
+        with s.part("gradient-zero"):
+            measure_zero(s, gradients)
     if optimizers:
         with s.part("optimizer"):
             measure_optimizer(s, optimizers, gradients.sizes if gradients else {})

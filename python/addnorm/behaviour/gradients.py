@@ -16,22 +16,21 @@ import torch
 from torch import Tensor, nn
 
 from .._sharded import local_part
-from .._structure import entry, is_within, parent_of, tensors_in
+from .._structure import is_within, parent_of, tensors_in
 from .._undo import Undo
 from .locality import Targets
-from .structure import (is_norm, main_output, of_all_layers, places_of, plural, relative_difference, rms,
-                        some)
+from .structure import is_norm, main_output, of_all_layers, places_of, plural, rms, some
 from .subject import Calls, Subject, Unmeasured
 
 MOST_TRIALS = 4  # forwards with other values in parameters without a gradient
 
 
 class Gradients:
-    """Of the loss, in the mode that the caller has set."""
+    """The gradients of the loss, in the mode that the caller has set, or in evaluation."""
 
-    def __init__(self, s: Subject, watch: Sequence[Callable[..., None]] = ()) -> None:
+    def __init__(self, s: Subject, watch: Sequence[Callable[..., None]] = (), evaluate: bool = False) -> None:
         self.trained = {n: p for n, p in s.parameters.items() if p.requires_grad}
-        output = s.run(evaluate=False, watch=watch)
+        output = s.run(evaluate=evaluate, watch=watch)
         self.calls = s.runs[-1]
         loss = s.loss_of(output)
         self.loss = float(loss.detach())
@@ -154,7 +153,7 @@ def cover(s: Subject, names: Iterable[str], among: Iterable[str]) -> list[str]:
 
 def measure_missing(s: Subject, g: Gradients) -> None:
     """Adds gradient-missing, parameter-unused, norm-unused, norm-shared, gamma-ignored."""
-    owners = {name: _owner(s, name) for name in g.trained if name in g.missing}
+    owners = {name: owner_of(s, name) for name in g.trained if name in g.missing}
     uncalled = [n for n, owner in owners.items() if not s.is_called(owner)]
     dead = _dead_modules(s, g, uncalled)
     twins = measure_shared_norms(s, dead)
@@ -172,7 +171,7 @@ def measure_missing(s: Subject, g: Gradients) -> None:
     _try_values(s, g, [n for n in called if n not in gains])
 
 
-def _owner(s: Subject, name: str) -> nn.Module:
+def owner_of(s: Subject, name: str) -> nn.Module:
     """The module whose forward uses a parameter: nn.MultiheadAttention uses its projection's."""
     place = parent_of(name)
     around = s.model.get_submodule(parent_of(place))
@@ -354,52 +353,3 @@ def _loss_with_others(s: Subject, g: Gradients, names: list[str]) -> float:
     finally:
         for n, value in saved.items():
             s.parameters[n].data.copy_(value)
-
-
-# -- Tied weights --
-
-
-def measure_ties(s: Subject) -> None:
-    """How many parameters hold a matrix that embedding and head are said to share, or look as if
-    they were meant to."""
-    config = getattr(s.model, "config", None)
-    pair = _declared_pair(s.model) if entry(config, "tie_word_embeddings") else None
-    if pair is not None and not _share(*pair):
-        s.add("tying-broken", 2, limit=1, where=_name_of(s, pair[1]),
-              declared="config.tie_word_embeddings",
-              detail=f"they differ by {100 * relative_difference(*pair):.2g} %")
-        return
-    if entry(config, "torchscript"):  # which has two parameters over one memory on purpose
-        return
-    embeddings = [s.parameters.get(f"{name}.weight", m.weight) for m, name in s.names.items()
-                  if isinstance(m, nn.Embedding)]
-    for name, other in s.parameters.items():
-        if any(other is weight for weight in embeddings):
-            continue
-        same = [w for w in embeddings if w.shape == other.shape and torch.equal(local_part(w), local_part(other))]
-        if any(bool((local_part(w) != local_part(w).flatten()[0]).any()) for w in same):
-            s.add("tying-broken", 2, limit=1, where=name, detail="they share their memory"
-                  if any(_share(w, other) for w in same) else "their values are equal")
-
-
-def _share(a: Tensor, b: Tensor) -> bool:
-    return a is b or local_part(a).data_ptr() == local_part(b).data_ptr()
-
-
-def _declared_pair(model: nn.Module) -> tuple[Tensor, Tensor] | None:
-    """The embedding's weight and the head's, by the names that transformers gives them, or the one
-    embedding and the one linear map that could share a weight."""
-    inputs, outputs = (getattr(model, f"get_{kind}_embeddings", lambda: None)()
-                       for kind in ("input", "output"))
-    if inputs is None and outputs is None:
-        outside = [m for name, m in model.named_modules() if of_all_layers(name) == name]
-        tables = [m for m in outside if type(m) is nn.Embedding]
-        heads = [m for m in outside if type(m) is nn.Linear and m.in_features != m.out_features]
-        pairs = [(e, h) for e in tables for h in heads if e.weight.shape == h.weight.shape]
-        inputs, outputs = pairs[0] if len(pairs) == 1 else (None, None)
-    a, b = (getattr(m, "weight", None) for m in (inputs, outputs))
-    return (a, b) if a is not None and b is not None and a.shape == b.shape else None
-
-
-def _name_of(s: Subject, parameter: Tensor) -> str:
-    return next((n for n, p in s.parameters.items() if p is parameter), "head")

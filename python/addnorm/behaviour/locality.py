@@ -143,7 +143,7 @@ class Tracer:
         """One evaluation, with boundaries at stages and inputs."""
         s = self._s
         inner = list(s.names)[1:]
-        self._hooked = {m for m in inner if isinstance(m, nn.RNNBase) or list(m.children())}
+        self._hooked = {m for m in inner if isinstance(m, nn.RNNBase) or list(m.children()) or _calls_functions(m)}
         with Undo() as hooks:
             for module in inner:
                 if type(module) is nn.Embedding:
@@ -228,6 +228,11 @@ def _middle_of_longest(asked: Tensor) -> tuple[int, int]:
     sequence = int(longest[len(longest) // 2])
     found = asked[sequence].nonzero().flatten()
     return sequence, int(found[len(found) // 2])
+
+
+def _calls_functions(module: nn.Module) -> bool:
+    """Whether a module has several matrices of its own, as a layer that calls functions of its parameters."""
+    return sum(p.dim() > 1 for p in module.parameters(recurse=False)) > 1
 
 
 def _elsewhere(energy: Tensor, at: tuple[int, ...]) -> bool:

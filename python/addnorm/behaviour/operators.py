@@ -14,14 +14,13 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from .._structure import entry
+from .attention import PRODUCTS, multiple
 from .structure import of_all_layers, rms, some
 from .subject import Subject
 
 _SCALES = ("attention_multiplier", "query_pre_attn_scalar", "attn_scale", "softmax_scale")
-MOST_LOGITS = 2**18
 _DROPOUTS = {"dropout", "dropout_", "feature_dropout", "alpha_dropout", "dropout1d", "dropout2d"}
-_PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum", "__matmul__", "__rmatmul__"}
-_MAPS = {"linear", "addmm", "conv1d", *_PRODUCTS}
+_MAPS = {"linear", "addmm", "conv1d", *PRODUCTS}
 _SUMS = {"add", "add_", "__add__", "__radd__", "__iadd__"}
 
 
@@ -161,9 +160,9 @@ class AttentionScale:
         self.found: dict[str, tuple[float, int]] = {}
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
-        if name in ("linear", "addmm") or name in _PRODUCTS and _has_parameter(args):
+        if name in ("linear", "addmm") or name in PRODUCTS and _has_parameter(args):
             self._projections = [*self._projections[-2:], result.detach()]
-        elif name in _PRODUCTS and len(operands := _operands(args)) == 2:
+        elif name in PRODUCTS and len(operands := _operands(args)) == 2:
             q, k = operands
             if q.dim() > 2 and q.shape[-1] >= 8:
                 self._products = [*self._products[-1:], _Product(q, k, result, result._version)]
@@ -174,7 +173,7 @@ class AttentionScale:
             logits = (args[0] if args else kwargs["input"]).detach()
             for product in reversed(self._products):
                 if product.result.shape == logits.shape:
-                    factor = _multiple(logits, product.values())
+                    factor = multiple(logits, product.values())
                     if factor is not None:
                         self._add(product.q.detach(), product.k.detach(), factor)
                     break
@@ -257,19 +256,6 @@ def _has_parameter(args: Any) -> bool:
 
 def _operands(args: Any) -> list[Tensor]:
     return [a for a in args if isinstance(a, Tensor) and a.is_floating_point()]
-
-
-def _multiple(logits: Tensor, product: Tensor) -> float | None:
-    """c where logits = c · product, but for entries that a mask hides; of some rows."""
-    logits, product = (t.reshape(-1, t.shape[-1]) for t in (logits, product))
-    stride = 1 + logits.numel() // MOST_LOGITS
-    logits, product = logits[::stride], product[::stride]
-    visible = torch.isfinite(logits) & (logits > -1e4)
-    y, x = logits[visible].double(), product[visible].double()
-    if not len(y) or not x.square().sum() > 0:
-        return None
-    factor = (x * y).sum() / x.square().sum()
-    return float(factor) if (y - factor * x).norm() < 0.01 * y.norm() else None
 
 
 def _has_equal_rows(t: Tensor) -> bool:

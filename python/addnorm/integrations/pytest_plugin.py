@@ -88,7 +88,9 @@ class _Session:
 
     def without_known(self, report: Report) -> Report:
         """The report without the findings of the baseline, or where it is renewed without any."""
-        return report.ignoring(*(report.names() if self._updates else self._known.get(report.name, ())))
+        if self._updates:
+            return report.ignoring(*report.names())
+        return report.ignoring(baseline=None if self._is_missing else self._file)
 
     def hints(self) -> list[str]:
         """Returns advice where the baseline file is missing."""

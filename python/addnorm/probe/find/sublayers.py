@@ -74,6 +74,23 @@ def is_made_of(value: Value, source: Value, values: StreamValues, depth: int = 8
     return bool(mine) and all(is_made_of(v, source, values, depth - 1) for v in mine)
 
 
+def factors_between(value: Value, source: Value, values: StreamValues, depth: int = 8) -> List[Value]:
+    """The factors for each feature, as gates and modulations are, that multiply `source` on the way to `value`. They are
+    [] if the way leads through anything but factors, terms and dropout, and for learned vectors."""
+    found: List[Value] = []
+    while value.root is not source.root:
+        op = value.root.op
+        mine = [] if op is None else [v for v in op.inputs if values.branches_of(v) is not None]
+        if op is None or depth == 0 or len(mine) != 1 or op.name not in ("mul", "add", "sub", "native_dropout", "addcmul"):
+            return []
+        if op.name in ("mul", "addcmul"):
+            width = values.x.shape[-1]
+            found += [v for v in op.inputs if v is not mine[0] and not v.parameter and v.shape[-1:] == (width,)
+                      and (op.name == "mul" or v is not op.inputs[0])]
+        value, depth = mine[0], depth - 1
+    return found
+
+
 def is_dropped(value: Value, source: Value) -> bool:
     """Whether it is `source`, or a dropout or a factor of it."""
     op = value.root.op

@@ -49,7 +49,7 @@ def norm_numbers(s: Tensor, y: Tensor, gamma: Optional[Tensor], beta: Optional[T
 
     variance = a.square().mean(-1)
     sizes = torch.stack([variance, variance + mean.square()], 1)  # their squares, [sites, sizes, rows]
-    numbers = {"length": z.flatten(1).norm(dim=1), "source": s.flatten(1).norm(dim=1), "left": left,
+    numbers = {"gain": forms[:, 0].abs().amax(1), "length": z.flatten(1).norm(dim=1), "source": s.flatten(1).norm(dim=1), "left": left,
                "is_positive": (slope > 0).all(1).double(), "row_size": (slope * variance.sqrt()[..., None]).mean(1),
                "mean_square": mean.square().mean(1), "variance": variance.mean(1),
                "centred": (centre * mean[..., None]).sum(1) / mean.square().sum(1, keepdim=True)}
@@ -73,7 +73,8 @@ def _divisor_numbers(divisor: Tensor, sizes: Tensor) -> Dict[str, Tensor]:
 def read_norm(numbers: Numbers, rows: int, declared: KnownNorm) -> Numbers:
     """Returns the numbers of a line of the profile. They are {} if some value is not finite, or y is 0."""
     if not (math.isfinite(numbers["length"]) and math.isfinite(numbers["source"])) or numbers["length"] == 0:
-        return {}
+        has_vanished = numbers["length"] == 0 < numbers["source"] < math.inf and numbers["gain"] > 0
+        return {"vanished": 1} if has_vanished else {}
     lefts = [left / numbers["length"] for left in numbers["left"]]
     form, is_told = _choose_form(numbers, lefts, declared.has_unit_offset)
     found: Numbers = {"unexplained": lefts[form]}

@@ -19,7 +19,9 @@ AXES: List[Tuple[str, Tuple[int, ...]]] = [
     ("sequences and tokens", (0, 1)), ("everything", (0, 1, 2))]
 STATISTICS = ("the deviation", "the root mean square", "the mean absolute deviation", "the mean absolute value")
 # The names of a statistic's powers.
-POWERS = {0.5: "the root of {}", 1.0: "{}", 2.0: "the square of {}", 4.0: "the fourth power of {}"}
+POWERS = {-2.0: "the reciprocal of the square of {}", -1.0: "the reciprocal of {}",
+          -0.5: "the reciprocal of the root of {}", 0.5: "the root of {}", 1.0: "{}", 2.0: "the square of {}",
+          4.0: "the fourth power of {}"}
 
 
 def is_explained(fit: Numbers) -> bool:

@@ -35,11 +35,41 @@ class Gradient:
         self.listeners: List[Callable[[Tensor], None]] = []
 
 
+class InnerNorm:
+    """A norm of a sum within one autograd.Function: its backward returns the gradient of both outputs together."""
+
+    def __init__(self, gave: Value, total: Tensor, gamma: Optional[Tensor]) -> None:
+        self.gave, self._gamma = gave, gamma
+        s, y = wide(total), gave.numbers
+        self._shape = s.shape
+        # Whether the rows of y/γ have a mean of 0 tells LayerNorm from RMSNorm.
+        rows = wide(y).reshape(-1, s.shape[-1])
+        rows = rows if gamma is None else rows / gamma.masked_fill(gamma == 0, 1)
+        self._centres = bool(rows.mean(-1).abs().max() < 1e-3)
+        centred = s - s.mean(-1, keepdim=True) if self._centres else s
+        self._size = centred.square().mean(-1, keepdim=True).sqrt().clamp(min=1e-300)
+        self._unit = centred / self._size
+
+    def through(self, of_sum: Tensor, of_norm: Tensor) -> Dict[str, Tensor]:
+        """The gradients of both outputs as they come back through the norm."""
+        return {"norm of normed": self._back(of_norm), "norm of sum": self._back(of_sum)}
+
+    def _back(self, gradient: Tensor) -> Tensor:
+        g = gradient.reshape(self._shape)
+        g = g if self._gamma is None else g * self._gamma
+        along = (g * self._unit).mean(-1, keepdim=True) * self._unit
+        mean = g.mean(-1, keepdim=True) if self._centres else 0
+        return ((g - mean - along) / self._size).reshape(gradient.shape)
+
+
 class Gradients:
     """The gradients of one stream."""
 
-    def __init__(self, measured: Measured, flow: Flow, rows: Rows, modules: Dict[str, nn.Module]) -> None:
+    def __init__(self, measured: Measured, flow: Flow, rows: Rows, modules: Dict[str, nn.Module],
+                 parameters: Dict[str, Tensor]) -> None:
         self._measured, self._flow, self._rows, self._modules = measured, flow, rows, modules
+        self._parameters = parameters
+        self._is_trained = any(parameter.requires_grad for parameter in parameters.values())
         self._fit = measured.fit
         self._gradients: Dict[Value, Gradient] = {}
 
@@ -100,13 +130,15 @@ class Gradients:
     def grade_sum(self, site: Site, sub: Sublayer) -> None:
         """Fits how much of a sum's gradient arrives at its branch, and at the stream, where the rest is what comes
         back through the modules that read it. A sum without a graph is not measured."""
-        if not sub.total.root.op.has_graph:
+        entry = self._measured.entries[site]
+        self._measured.finally_do(functools.partial(self._count, entry))
+        inner = self._inner_norm(sub)
+        if inner is None and not sub.total.root.op.has_graph:
             self._measured.miss_graph(sub.module)
             return
         is_branch_within = sub.joined.is_within_function and sub.sum.branch.tensor.requires_grad
         if is_branch_within:
             self._measured.miss_graph(sub.module)
-        entry = self._measured.entries[site]
         total, x = self.watch(sub.total), self.watch(self._whole(sub.x))
         joined = self.watch(sub.joined)
         is_told = not is_branch_within and not sub.joined.has_lost_edge
@@ -117,7 +149,9 @@ class Gradients:
             if key != "sum" and "sum" not in came:
                 return  # it comes from elsewhere
             came[key] = wide(self._rows.like_stream(values.detach()))
-            if key == "sum" and is_told:
+            if key == "norm":
+                came.update(inner.through(came["sum"], came.pop("norm")))
+            elif key == "sum" and is_told:
                 entry["grad_to_branch"] = 0.0  # unless something arrives there
             elif key == "branch":
                 pass_on("branch", {})
@@ -130,6 +164,7 @@ class Gradients:
 
         def pass_on(name: str, others: Dict[str, Tensor]) -> None:
             total, parts = came[name], {"sum": came["sum"], **others}
+            parts.update((key, came[key]) for key in ("norm of sum", "norm of normed") if key in came)
             names, dtype, count = list(parts), total.dtype, total.numel()
 
             def read(numbers: Numbers) -> None:  # it is kept until the end of the step, and must not keep tensors
@@ -146,10 +181,37 @@ class Gradients:
                 gradient.listeners.append(functools.partial(arrived, key))
 
         listen("sum", total)
+        if inner is not None:
+            listen("norm", self.watch(inner.gave))
         listen("branch", joined)
         for i, (output, _) in enumerate(readers or []):
             listen(i, self.watch(output))
         listen("x", x)
+
+    def _count(self, entry: Numbers) -> None:
+        # A gradient of 0, as behind a head of zeros, has no factor; the rule gradient-zero judges it.
+        if self._is_trained and self._measured.keeps_graph and entry.get("grad_rms") != 0:
+            self._measured.count("gradients", "grad_to_branch" in entry)
+
+    def _inner_norm(self, sub: Sublayer) -> Optional[InnerNorm]:
+        """The norm of a sum that was computed with the sum in one autograd.Function, which has outputs for both."""
+        if sub.total.root.op.has_graph or sub.total.edge is None:
+            return None
+        node = sub.total.edge[0]
+        for norm in self._flow.norms.found:
+            gave = self._output_of(node, norm.gave) if norm.read.root is sub.total.root else None
+            if gave is not None:
+                gamma = self._parameters.get(norm.gamma or "") if gave is norm.gave else None
+                return InnerNorm(gave, self._rows.values(sub.total), None if gamma is None else wide(gamma))
+        return None
+
+    def _output_of(self, node: Any, value: Value, depth: int = 4) -> Optional[Value]:
+        """The output of a node of PyTorch's graph of which gains and biases have made a value."""
+        if value.edge is not None and value.edge[0] is node:
+            return value
+        op = value.root.op
+        before = [v for v in op.inputs if self._flow.values.has_stream(v)] if op is not None and op.has_graph else []
+        return self._output_of(node, before[0], depth - 1) if len(before) == 1 and depth > 0 else None
 
     def _whole(self, value: Value) -> Value:
         """The value of which this may be one view among others, where features stand ahead of tokens."""

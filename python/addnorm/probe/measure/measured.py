@@ -34,9 +34,10 @@ class Measured:
         self.width: Optional[int] = None
         self.lanes = 0  # of the stream, if it has several
         self.input_shape: Optional[torch.Size] = None  # of the stream that the first layer reads
-        self.seen: Dict[str, List[int]] = {"sums": [0, 0], "norms": [0, 0], "attentions": [0, 0]}
+        self.seen: Dict[str, List[int]] = {"sums": [0, 0], "norms": [0, 0], "attentions": [0, 0],
+                                           "gradients": [0, 0]}
         self.left_out: List[Dict[str, str]] = []
-        self._keeps_graph = True  # whether the model is called with gradients
+        self.keeps_graph = True  # whether the model is called with gradients
         self._without_graph: Dict[str, None] = {}  # layers whose gradients cannot be judged, in their order
         self._others: Dict[str, torch.Size] = {}  # streams of other shapes, by the lists of their layers
 
@@ -44,7 +45,7 @@ class Measured:
 
     def begin(self, found: Found, keeps_graph: bool) -> None:
         """Begins a pass with what was found in it."""
-        self._keeps_graph = keeps_graph
+        self.keeps_graph = keeps_graph
         self.input_shape = self.input_shape or found.input_shape
         for where, why in found.missed.items():
             self.miss(where, why)
@@ -69,7 +70,7 @@ class Measured:
 
     def miss_graph(self, layer: str) -> None:
         """Notes a layer that runs without a graph, if the model is called with gradients."""
-        if self._keeps_graph:
+        if self.keeps_graph:
             self._without_graph[layer] = None
 
     def count(self, what: str, is_measured: bool) -> None:

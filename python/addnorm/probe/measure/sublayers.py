@@ -13,7 +13,7 @@ from ..find.attention import fused_options, scores_of
 from ..find.names import first_tensor, is_norm, norm_of_attention, stem_of, weight_named
 from ..find.parts import Linear, Norm
 from ..find.streams import Stream
-from ..find.sublayers import Sublayer, is_made_of
+from ..find.sublayers import Sublayer, factors_between, is_made_of
 from ..fit.attention import fused_scores, read_scores, score_numbers, some_queries
 from ..fit.batch import Numbers
 from ..fit.sums import InnerProducts, inner_products
@@ -44,7 +44,7 @@ class Measurement:
         self._fit = measured.fit
         shape = flow.x.tensor.shape
         self._rows = rows_of(shape)
-        self._gradients = Gradients(measured, flow, self._rows, self._modules)
+        self._gradients = Gradients(measured, flow, self._rows, self._modules, self._parameters)
         self._earlier: Optional[Value] = None  # the stream that the sublayer before read
         self._previous: Optional[Sublayer] = None
         if stream.embedding is not None:
@@ -81,6 +81,7 @@ class Measurement:
         self._fit_passage(self._measured.entries[at("x")], sub)
         if consumed is not None:
             self._record_norm(at("before"), "before", sub.before, consumed, self._past_norm(sub))
+            self._fit_modulation(self._measured.entries[at("before")], sub)
         self._record(at("branch"), sub.output, then=functools.partial(
             self._note_gain_at_zero, layer_module=sub.module))
         if sub.inside is not None:
@@ -116,14 +117,23 @@ class Measurement:
             entry["gain_at_zero"] = 1
 
     def _fit_passage(self, entry: Numbers, sub: Sublayer) -> None:
-        """Fits what a sublayer reads to what the one before left, and to that one's norm, where it is not the same."""
-        previous, x = self._previous, sub.x
+        """Fits the value that a sublayer or its norm reads to what the sublayer before left, to that one's norm, and to
+        what that one read, if it is not the first of these."""
+        previous, x = self._previous, sub.x if sub.before is None else sub.before.read
         self._previous = sub
-        left = [self._flow.x] if previous is None else [previous.leaves]
-        left += [] if previous is None or previous.before is None else [previous.before.gave]
+        parts = {"left": self._flow.x if previous is None else previous.leaves}
+        if previous is not None and previous.before is not None:
+            parts["left_norm"] = previous.before.gave
+        if previous is not None and previous.sum is not sub.sum and previous.x.root is x.root:
+            parts["earlier"] = previous.x
+        left = list(parts.values())
         if x.root is left[0].root or self._flow.lanes or any(v.tensor.numel() != x.tensor.numel() for v in left):
             return
-        names = ["left", "left_norm"][:len(left)]
+        names = list(parts)
+        gates = factors_between(x, left[0], self._values)
+        if gates:
+            self._fit(moment_numbers, [gates[0].numbers.flatten()], lambda numbers: entry.update(
+                stream_gain=read_moments(numbers)["rms"]))
         rows = self._rows.values(x)
         dtype, count = rows.dtype, rows.numel()
 
@@ -133,6 +143,13 @@ class Measurement:
                 entry.update({name: value for name, value in fit.items() if name != "unexplained"})
 
         self._fit(inner_products, [rows, *map(self._rows.values, left)], read)
+
+    def _fit_modulation(self, entry: Numbers, sub: Sublayer) -> None:
+        """Measures the factors that multiply a norm's output before the sublayer reads it, as those of adaLN."""
+        factors = factors_between(sub.reads, sub.before.gave, self._values)
+        if factors:
+            self._fit(moment_numbers, [factors[0].numbers.flatten()], lambda numbers: entry.update(
+                (f"modulation_{key}", value) for key, value in read_moments(numbers).items() if key in ("mean", "std")))
 
     def _record_lanes(self, site: Site, sub: Sublayer) -> None:
         """A sum for each lane, and the lanes' gradient."""

@@ -1,0 +1,33 @@
+"""Numbers on devices, read by the host together."""
+
+from __future__ import annotations
+
+import struct
+
+import torch
+from torch import Tensor
+
+
+class Numbers:
+    """Numbers that are read with one transfer from each device."""
+
+    def __init__(self) -> None:
+        self._tensors: list[Tensor] = []
+        self._is_float: list[bool] = []
+
+    def add(self, number: Tensor) -> int:
+        """Adds a tensor with one number, and returns its index in read(). Floats are rounded to float32."""
+        flat = number.detach().reshape(1)
+        self._is_float.append(flat.is_floating_point())
+        self._tensors.append(flat.float().view(torch.int32).long() if flat.is_floating_point() else flat.long())
+        return len(self._tensors) - 1
+
+    def read(self) -> list[float]:
+        """Returns the numbers in the order of add()."""
+        values = [0] * len(self._tensors)
+        for device in dict.fromkeys(t.device for t in self._tensors):
+            here = [i for i, t in enumerate(self._tensors) if t.device == device]
+            for i, value in zip(here, torch.cat([self._tensors[i] for i in here]).tolist()):
+                values[i] = value
+        return [struct.unpack("f", struct.pack("i", v))[0] if is_float else v
+                for v, is_float in zip(values, self._is_float)]

@@ -1,0 +1,98 @@
+"""Parameters whose gradient is exactly 0, or lost beside the gradients of their counterparts in other layers."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from typing import Iterable, Iterator
+
+import torch
+from torch import Tensor
+
+from .._sharded import local_part
+from .gradients import Gradients, cover, owner_of
+from .structure import of_all_layers
+from .subject import Subject
+
+# Gradients are lost below these shares of the median over counterparts, and over all matrices. Rounding in float32
+# leaves up to 1e-6 of a gradient that is 0 by its formula, as that of a weight divided by itself.
+LOST, LOST_BESIDE_ALL = 1e-7, 1e-6
+MOST_ROUNDS = 3  # a head of zeros hides the gradients of output projections of zeros, and these those of a branch
+
+
+def measure_zero(s: Subject, g: Gradients) -> None:
+    """Adds gradient-zero. It costs a forward and backward if there is such a parameter. A gradient that is lost but not 0
+    is no fault in the first and the last layer, where a network may need a part of them for nothing."""
+    sizes = {name: size for name, size in g.sizes.items() if size is not None and not _has_no_rows(s, g, name)}
+    if sizes and not any(sizes.values()):
+        s.add("gradient-zero", sum(s.parameters[n].numel() for n in sizes), where="model", detail="exactly 0",
+              declared="no other parameter gets one")
+        return
+    small = {name: "exactly 0" for name, size in sizes.items() if size == 0}
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in sizes:
+        groups[of_all_layers(name)].append(name)
+    inner = [names[1:-1] if len(names) > 2 else names for names in groups.values()]
+    matrices = [name for names in inner for name in names if s.parameters[name].dim() > 1]
+    for name, share in _lost(matrices, sizes, LOST_BESIDE_ALL):
+        small[name] = f"{share:.1g} of that of other matrices"
+    for names in inner:
+        for name, share in _lost(names, sizes, LOST):
+            small[name] = f"{share:.1g} of that of its counterparts in other layers"
+    small = _without_excused(s, g, small)
+    for place in cover(s, small, small):
+        names = [n for n in small if n == place or n.startswith(place + ".")]
+        s.add("gradient-zero", sum(s.parameters[n].numel() for n in names), where=place, detail=small[names[0]])
+
+
+def _lost(names: list[str], sizes: dict[str, float], least: float) -> Iterator[tuple[str, float]]:
+    """Yields names with gradients below a share of the median over all of them, and that share."""
+    median = statistics.median(sizes[name] for name in names) if names else 0.0
+    for name in names:
+        if 0 < sizes[name] < least * median:
+            yield name, sizes[name] / median
+
+
+def _has_no_rows(s: Subject, g: Gradients, name: str) -> bool:
+    """Whether a module was called with no rows, as an expert is to which no token was routed."""
+    return any(0 in shape for shape in g.calls.shapes.get(owner_of(s, name), ()))
+
+
+def _without_excused(s: Subject, g: Gradients, small: dict[str, str]) -> dict[str, str]:
+    """Leaves out the parameters that get a gradient in evaluation, and once parameters of only zeros have other values.
+    A layer may have been dropped at random; and LoRA and adaLN-Zero begin with one matrix of zeros, which itself has a
+    gradient and gives one to the others after the first step."""
+    later, zeros = g, set[str]()
+    with _Moved() as moved:
+        for _ in range(MOST_ROUNDS if small else 0):
+            new = {n for n, p in g.trained.items() if n not in zeros and later.sizes[n] and not local_part(p).any()}
+            moved.move(g.trained[name] for name in new)
+            zeros |= new
+            later = Gradients(s, evaluate=True)
+            usual = statistics.median([size for size in later.sizes.values() if size] or [0.0])
+            small = {name: words for name, words in small.items()
+                     if (later.sizes[name] or 0.0) <= LOST_BESIDE_ALL * usual}
+            if not small or not new:
+                break
+    return small
+
+
+class _Moved:
+    """Gives parameters of zeros small values, until its `with` statement ends."""
+
+    def __init__(self) -> None:
+        self._parameters: list[Tensor] = []
+
+    def __enter__(self) -> _Moved:
+        return self
+
+    def move(self, parameters: Iterable[Tensor]) -> None:
+        generator = torch.Generator().manual_seed(3)
+        for parameter in parameters:
+            self._parameters.append(parameter)
+            values = local_part(parameter.data)
+            values.copy_(0.02 * torch.randn(values.shape, generator=generator))
+
+    def __exit__(self, *error: object) -> None:
+        for parameter in self._parameters:
+            local_part(parameter.data).zero_()
