@@ -1,7 +1,7 @@
 """Two makes of a decoder whose parts can be replaced one by one, to plant faults and their sound twins.
 
-`Modules` is made of modules: RMSNorm, SwiGLU, norms of queries and keys. `Functions` has its parameters in the layer and
-calls functions of them: LayerNorm, GELU, one projection for queries, keys and values. Both have the same steps.
+`Modules` is made of modules: RMSNorm, SwiGLU, norms of queries and keys. `Functions` has its parameters in the layer
+and calls functions of them: LayerNorm, GELU, one projection for queries, keys and values. Both have the same steps.
 """
 
 import math
@@ -146,7 +146,7 @@ def tokens(seed=1):
 
 
 def replace(layer, **steps):
-    """Replaces steps of a layer: each gets the layer, the step that it takes the place of, and that step's arguments."""
+    """Replaces steps of a layer. Each gets the layer, the step whose place it takes, and that step's arguments."""
     for name, step in steps.items():
         known = getattr(layer, name)
         layer.__dict__.pop(name, None)

@@ -84,7 +84,8 @@ class FusedAddNorm(torch.autograd.Function):
     def backward(ctx, of_y, of_s):
         y, size = ctx.saved_tensors
         of_y = of_y + of_s if ctx.way == "through the norm" else of_y
-        back = (of_y - (of_y.mean(-1, keepdim=True) if ctx.centres else 0) - y * (of_y * y).mean(-1, keepdim=True)) / size
+        mean = of_y.mean(-1, keepdim=True) if ctx.centres else 0
+        back = (of_y - mean - y * (of_y * y).mean(-1, keepdim=True)) / size
         gradient = back + {"sound": 1, "half": 0.5}.get(ctx.way, 0) * of_s
         return gradient, gradient, None, None
 

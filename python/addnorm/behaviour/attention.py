@@ -1,5 +1,5 @@
-"""Checks of attention by its operands, as they show in PyTorch's functions: softmax-axis, attention-constant, heads-alike, and
-attention-scale where one layer has another factor than its counterparts."""
+"""Checks of attention by its operands, as they show in PyTorch's functions: softmax-axis, attention-constant,
+heads-alike, and attention-scale-odd for a layer with another factor than its counterparts."""
 
 from __future__ import annotations
 

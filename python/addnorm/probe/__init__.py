@@ -16,8 +16,8 @@ gradients keep their bits, and outside `with` no hook is left and no time lost.
 
 PyTorch's operators are observed, and not names: which linear maps read the stream, where tokens meet, which values are
 divided by their size, and which are added. So norms and attention may be modules or functions, and layers may take any
-arguments, run side by side, share their weights, or stand in a list that is not called. Names only tell the purpose of a
-weight, and which layers there are.
+arguments, run side by side, share their weights, or stand in a list that is not called. Names only tell the purpose of
+a weight, and which layers there are.
 
 How it works, in four rooms. Each uses only those before it; lanes alone are found by fitting:
 

@@ -35,8 +35,8 @@ class Probe:
         self._named = {kind: [names] if isinstance(names, str) else list(names) for kind, names in
                        (("attention", attention), ("feed_forward", feed_forward))}
         if isinstance(model, torch.jit.ScriptModule):
-            raise ProbeError(f"the model is a {type(model).__name__} of torch.jit, whose modules call no hooks; expected "
-                             "the nn.Module that it was made from")
+            raise ProbeError(f"the model is a {type(model).__name__} of torch.jit, whose modules call no hooks; "
+                             "expected the nn.Module that it was made from")
         self._layers_name, self._elements = find_layers(model, layers)
         self._batch_first = batch_first if batch_first is not None else all(
             m.batch_first for element in self._elements for m in element.module.modules()

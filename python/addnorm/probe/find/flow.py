@@ -117,7 +117,8 @@ class Flow:
     def _meet(self, op: Op, inputs: List[Value], state: Branches) -> None:
         """Notes where tokens meet: in products of values, and in attention."""
         is_fused = op.name.startswith(FUSED_ATTENTION)
-        made = [v for v in op.inputs if not v.parameter or self.values.branches_of(v) is not None]  # learned latents too
+        # Learned latents are parameters that are made of the stream.
+        made = [v for v in op.inputs if not v.parameter or self.values.branches_of(v) is not None]
         is_product = op.name in PRODUCT and len(made) > 1
         if not state or not (is_fused or is_product or op.name in SOFTMAX):
             return

@@ -22,6 +22,7 @@ CASTS = frozenset("_to_copy to clone contiguous detach alias lift_fresh".split()
 
 # Operators that change a stream between two sublayers and leave it the stream.
 FITTING = frozenset("mul div add sub native_dropout clamp clamp_min clamp_max masked_fill nan_to_num where".split())
+MODULATING = frozenset("mul add sub native_dropout addcmul".split())
 # Operators that mix the stream with a branch, as gates do.
 MIXING = SCALING | NORMS | frozenset(
     "addcmul lerp where scatter scatter_add index_add index_copy index_put masked_fill masked_scatter native_dropout "

@@ -132,8 +132,8 @@ class StreamFinder:
         self._left, self._leave_stream = [], set()
 
     def _settle(self, index: int) -> None:
-        """Settles, behind the first layer of a stack, which flow is its stream's. If no sums were found, or if sublayers
-        read rows of several lanes, others are tried: a flow of lanes, and one for each other argument of the layer."""
+        """Settles, behind the first layer of a stack, which flow is its stream's. If no sums were found, or if
+        sublayers read rows of several lanes, others are tried: a flow of lanes, and one for each other argument."""
         if self._stream is None or self._is_settled:
             return
         self._is_settled = True

@@ -10,7 +10,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from ..._structure import parent_of
 from ..record.graph import Value
 from .flow import Flow
-from .operators import FITTING
+from .operators import FITTING, MODULATING
 from .parts import Branch, Norm, Sum
 from .sums import peel
 from .values import StreamValues
@@ -75,13 +75,13 @@ def is_made_of(value: Value, source: Value, values: StreamValues, depth: int = 8
 
 
 def factors_between(value: Value, source: Value, values: StreamValues, depth: int = 8) -> List[Value]:
-    """The factors for each feature, as gates and modulations are, that multiply `source` on the way to `value`. They are
-    [] if the way leads through anything but factors, terms and dropout, and for learned vectors."""
+    """The factors for each feature, such as gates and modulations, that multiply `source` on the way to `value`. They
+    are [] if the way leads through anything but factors, terms and dropout, and for learned vectors."""
     found: List[Value] = []
     while value.root is not source.root:
         op = value.root.op
         mine = [] if op is None else [v for v in op.inputs if values.branches_of(v) is not None]
-        if op is None or depth == 0 or len(mine) != 1 or op.name not in ("mul", "add", "sub", "native_dropout", "addcmul"):
+        if op is None or depth == 0 or len(mine) != 1 or op.name not in MODULATING:
             return []
         if op.name in ("mul", "addcmul"):
             width = values.x.shape[-1]

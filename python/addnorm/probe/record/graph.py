@@ -63,7 +63,7 @@ class Value:
 
     @property
     def edge(self) -> Optional[GraphEdge]:
-        """The place in PyTorch's graph at which its gradient arrives; None for a leaf and for a value without a graph."""
+        """The place in PyTorch's graph at which its gradient arrives; None for a leaf, and without a graph."""
         if not self.is_current:
             return self._written._edge
         node = self.tensor.grad_fn
