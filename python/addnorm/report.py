@@ -192,8 +192,8 @@ class Report:
         """Raises an AssertionError for findings that are neither notes, nor ignored, nor in the baseline, and if
         less was measured than min_coverage.
 
-        baseline: a file of save_baseline(). min_coverage: the least share of the sums, of the norms and of the
-        attentions seen in the model that must have been measured, from 0 to 1. A profile without a coverage
+        baseline: a file of save_baseline(). min_coverage: the least share of the sums, norms, attentions
+        and gradients seen in the model that must have been measured, from 0 to 1. A profile without a coverage
         has no share to compare.
         """
         __tracebackhide__ = True
