@@ -159,7 +159,7 @@ constexpr BehaviourRule kBehaviourRules[] = {
     {"dropout-before-softmax", exceeds_limit, kSuspicious, kSuspicious,
      "dropout sets scores to 0 before the softmax", "dropout of the weights, behind the softmax",
      "move it: a score of 0 is one among others, and no missing one"},
-    {"cast-to-16-bits", exceeds_limit, kSuspicious, kSuspicious,
+    {"cast-to-half", exceeds_limit, kSuspicious, kSuspicious,
      "values are cast to {detail} in a model of float32", "float32, as the parameters are",
      "remove the cast, or use torch.autocast for the whole model"},
     {"unlike-config", is_odd, kSuspicious, kSuspicious, "computes with {value:.4g} {detail}",

@@ -72,7 +72,7 @@ TEST(BehaviourRules, JudgeWhatIsAboveTheirLimit) {
       {"heads-alike", kNone, 0, 1, "suspicious", "suspicious"},
       {"head-silent", kNone, 0, 1, "suspicious", "suspicious"},
       {"dropout-before-softmax", kNone, 0, 1, "suspicious", "suspicious"},
-      {"cast-to-16-bits", kNone, 0, 1, "suspicious", "suspicious"},
+      {"cast-to-half", kNone, 0, 1, "suspicious", "suspicious"},
       {"positions-wrong", kNone, 0, 1, "suspicious", "suspicious"},
       {"logits-changed", kNone, 0, 0.1, "suspicious", "suspicious"},
       {"weight-zeros", kNone, 0, 1, "suspicious", "suspicious"},

@@ -24,7 +24,7 @@ constexpr std::string_view kRuleNames[] = {
     "cache-mismatch",
     "carry-not-stochastic",
     "carry-transposed",
-    "cast-to-16-bits",
+    "cast-to-half",
     "coefficients-rounded",
     "dead-norm",
     "decay-on-gain",

@@ -60,7 +60,7 @@ class Computed:
         for place in self._before_softmax:
             self._s.add("dropout-before-softmax", 1, where=place)
         for place, dtype in self._casts.items():
-            self._s.add("cast-to-16-bits", 1, where=place, detail=dtype)
+            self._s.add("cast-to-half", 1, where=place, detail=dtype)
         self._add_rates()
 
     def _add_rates(self) -> None:
