@@ -170,6 +170,11 @@ constexpr BehaviourRule kBehaviourRules[] = {
     {"logits-changed", exceeds_limit, kSuspicious, kSuspicious,
      "the output differs from what the head returns, by {percent:.3g} %", "logits of W·h + b",
      "look at what changes the logits behind the head, or say it in the configuration"},
+    {"initial-size", is_odd, kSuspicious, kSuspicious,
+     "its values are {value:.3g} {detail} before training",
+     "{limit:.3g}, as the configuration or "
+     "the form of a norm has it",
+     "look at what initializes it last"},
     {"weight-zeros", exceeds_limit, kSuspicious, kSuspicious, "{detail} are exactly 0",
      "weights that are drawn or trained, but for padding", "look at what masks or overwrites them"},
     {"norm-shared", exceeds_limit, kSuspicious, kNote,

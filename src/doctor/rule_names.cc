@@ -52,6 +52,7 @@ constexpr std::string_view kRuleNames[] = {
     "heads-alike",
     "idle-sublayer",
     "initial-loss",
+    "initial-size",
     "lanes-alike",
     "lanes-not-kept",
     "layer-shared",

@@ -25,7 +25,7 @@ from .registration import measure_registration
 from .rerun import measure_cache, measure_noise, measure_padding
 from .subject import Line, Subject
 from .ties import measure_ties
-from .weights import measure_zero_rows
+from .weights import measure_initial_sizes, measure_zero_rows
 from .zero_gradients import measure_zero
 
 __all__ = ["measure"]
@@ -64,8 +64,8 @@ def _measure(s: Subject, optimizers: list[Any]) -> None:
         measure_initial_loss(s, gradients)
     tracer = Tracer(s)
     with s.part("future-leak, batch-leak"):
-        with Functions(scale, attention, computed, indices.see):
-            tracer.forward(watch=(norms.enter, indices.enter))
+        with Functions(scale, attention, computed, indices):
+            tracer.forward(watch=(norms.enter,))
         scale.add()
         attention.add()
         computed.add()
@@ -85,6 +85,8 @@ def _measure(s: Subject, optimizers: list[Any]) -> None:
         measure_ties(s)
     with s.part("weight-zeros"):
         measure_zero_rows(s)
+    with s.part("initial-size"):
+        measure_initial_sizes(s)
     with s.part("parameter-unregistered, layer-shared"):
         measure_registration(s)
     if gradients is not None:

@@ -46,6 +46,8 @@ class AttentionChecks:
             self._factors.setdefault(self._s.where(), kwargs.get("scale") or q.shape[-1]**-0.5)
             for what, tensor in ("queries", q), ("keys", k), ("values", v):
                 self._see_operand(what, tensor)
+            if all(t.dim() == 4 and t.shape[1] > 1 and rms(t[:, 1:] - t[:, :1]) < CONSTANT * rms(t) for t in (q, k)):
+                self._found["heads-alike", self._s.where()] = f"all {q.shape[1]} heads"
 
     def _see_softmax(self, args: Any, kwargs: Any, result: Tensor) -> None:
         dim = kwargs.get("dim", args[1] if len(args) > 1 else -1)

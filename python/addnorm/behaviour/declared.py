@@ -92,16 +92,14 @@ class Indices:
         sizes = {m.num_embeddings for m in s.names if isinstance(m, nn.Embedding)}
         self._heads = {m for m in s.names if type(m) is nn.Linear and m.out_features in sizes}
 
-    def enter(self, module: nn.Module, inputs: tuple[Any, ...]) -> None:
-        name = self._s.names[module].rpartition(".")[2]
-        index = inputs[0] if inputs else None
-        if isinstance(module, nn.Embedding) and isinstance(index, Tensor) and ("position" in name or name == "wpe"):
-            self._positions.setdefault(self._s.names[module], (index.detach(), module.padding_idx or 0))
-
-    def see(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
+    def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
         running = self._s.runs[-1].inside
         if name == "linear" and running and running[-1] in self._heads:
             self._head = self._s.names[running[-1]], result.detach()
+        elif name == "embedding" and running and isinstance(running[-1], nn.Embedding):
+            place = self._s.names[running[-1]]
+            if "position" in place.rpartition(".")[2] or place.endswith("wpe"):
+                self._positions.setdefault(place, (args[0].detach(), running[-1].padding_idx or 0))
 
     def add(self, output: Any) -> None:
         given = any("position" in key for key in self._s.named)
