@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from .._structure import entry
+from .attention import PRODUCTS
 from .structure import main_output, relative_difference, some
 from .subject import Subject
 
@@ -25,14 +26,17 @@ class Computed:
         self._config = getattr(s.model, "config", None)
         self._heads: dict[str, int] = {}
         self._rates: dict[float, list[str]] = {}
+        self._product: torch.Size | None = None  # the shape of the last product
         self._dropped: Tensor | None = None  # the last result of a dropout
         self._before_softmax: dict[str, float] = {}
         self._casts: dict[str, str] = {}
         self._is_wide = all(p.dtype == torch.float32 for p in s.parameters.values()) and not torch.is_autocast_enabled()
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
-        if name in SOFTMAX:
-            if isinstance(result, Tensor) and result.dim() == 4 and result.shape[-1] > 1:
+        if name in PRODUCTS and isinstance(result, Tensor):
+            self._product = result.shape
+        elif name in SOFTMAX:
+            if isinstance(result, Tensor) and result.dim() == 4 and result.shape == self._product:
                 self._heads.setdefault(self._s.where(), result.shape[1])
             if self._dropped is not None and args and args[0] is self._dropped:
                 self._before_softmax.setdefault(self._s.where(), 1)
@@ -87,7 +91,7 @@ class Indices:
 
     def __init__(self, s: Subject) -> None:
         self._s = s
-        self._positions: dict[str, tuple[Tensor, int]] = {}
+        self._positions: dict[str, tuple[Tensor, nn.Embedding]] = {}
         self._head: tuple[str, Tensor] | None = None
         sizes = {m.num_embeddings for m in s.names if isinstance(m, nn.Embedding)}
         self._heads = {m for m in s.names if type(m) is nn.Linear and m.out_features in sizes}
@@ -99,24 +103,34 @@ class Indices:
         elif name == "embedding" and running and isinstance(running[-1], nn.Embedding):
             place = self._s.names[running[-1]]
             if "position" in place.rpartition(".")[2] or place.endswith("wpe"):
-                self._positions.setdefault(place, (args[0].detach(), running[-1].padding_idx or 0))
+                self._positions.setdefault(place, (args[0].detach(), running[-1]))
 
     def add(self, output: Any) -> None:
         given = any("position" in key for key in self._s.named)
-        for place, (index, padding) in self._positions.items():
+        for place, (index, table) in self._positions.items():
             rows = index.reshape(-1, index.shape[-1]) if index.dim() else index.reshape(1, 1)
             for row in () if given else rows:
-                kept = row[row != padding] if padding else row
-                if len(kept) > 2 and len(kept.unique()) < len(kept):
-                    self._s.add("positions-wrong", len(kept) - len(kept.unique()), where=place,
-                                detail="tokens of a sequence have the position of another one")
-                    break
-                first = padding + 1 if padding else 0
-                if len(kept) > 2 and bool((kept.diff() == 1).all()) and int(kept[0]) > first:
-                    self._s.add("positions-wrong", int(kept[0]), where=place,
-                                detail=f"is the first position, and {first} is the first of the table")
+                if self._add_positions(place, row if table.padding_idx is None else row[row != table.padding_idx], table):
                     break
         self._add_logits(output)
+
+    def _add_positions(self, place: str, row: Tensor, table: nn.Embedding) -> bool:
+        """Whether the positions of one sequence are wrong, which is added."""
+        repeated = len(row) - len(row.unique())
+        if len(row) > 2 and repeated:
+            self._s.add("positions-wrong", repeated, where=place,
+                        detail="tokens of a sequence have the position of another one")
+            return True
+        config = getattr(self._s.model, "config", None)
+        longest = entry(config, "max_position_embeddings", "n_positions")
+        firsts = {0, getattr(table, "offset", 0), 0 if table.padding_idx is None else table.padding_idx + 1,
+                  (entry(config, "pad_token_id") or 0) + 1 if table.padding_idx is not None else 0,
+                  table.num_embeddings - longest if isinstance(longest, int) else 0}
+        if len(row) > 2 and bool((row.diff() == 1).all()) and int(row[0]) not in firsts:
+            self._s.add("positions-wrong", int(row[0]), where=place,
+                        detail=f"is the first position, and the table begins at {max(firsts)}")
+            return True
+        return False
 
     def _add_logits(self, output: Any) -> None:
         """Adds logits that are not what the head returned, unless the configuration scales or bounds them."""
