@@ -110,7 +110,8 @@ class Indices:
         for place, (index, table) in self._positions.items():
             rows = index.reshape(-1, index.shape[-1]) if index.dim() else index.reshape(1, 1)
             for row in () if given else rows:
-                if self._add_positions(place, row if table.padding_idx is None else row[row != table.padding_idx], table):
+                kept = row if table.padding_idx is None else row[row != table.padding_idx]
+                if self._add_positions(place, kept, table):
                     break
         self._add_logits(output)
 

@@ -38,7 +38,8 @@ def _zeros(s: Subject, weight: Tensor) -> Iterator[tuple[str, int]]:
         return
     rows = ~is_live.any(1)
     for module in s.names:  # a head may be tied to an embedding with padding
-        if isinstance(module, nn.Embedding) and module.padding_idx is not None and module.weight.shape == weight.shape:
+        is_padded = isinstance(module, nn.Embedding) and module.padding_idx is not None
+        if is_padded and module.weight.shape == weight.shape:
             rows[module.padding_idx] = False
     for what, zeros in ("row", rows), ("column", ~is_live.any(0)):
         count = int(zeros.sum())
