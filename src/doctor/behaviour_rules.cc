@@ -238,6 +238,9 @@ constexpr BehaviourRule kBehaviourRules[] = {
      "the same parameters in all processes",
      "average the gradients of all parameters over the processes, as DistributedDataParallel does; "
      "begin with the same weights"},
+    {"decay-uneven", is_odd, kSuspicious, kSuspicious,
+     "weight decay of {value:.3g} pulls at {detail}", "{limit:.3g}, as at most matrices",
+     "one group for all matrices, if it is not meant"},
     {"decay-on-gain", exceeds_limit, kNote, kNote,
      "weight decay of {value:.3g} also pulls at {detail}",
      "many recipes decay matrices alone: γ around 0 is no rest for a norm",

@@ -28,6 +28,7 @@ constexpr std::string_view kRuleNames[] = {
     "coefficients-rounded",
     "dead-norm",
     "decay-on-gain",
+    "decay-uneven",
     "depth-scale",
     "dropout-before-softmax",
     "dropout-on-stream",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Iterator
 
 import torch
@@ -15,6 +16,7 @@ from .subject import Subject
 SOFTMAX = {"softmax", "_softmax"}
 DROPOUTS = {"dropout", "dropout_"}
 CASTS = {"to", "half", "bfloat16", "type"}
+POSITIONS = re.compile(r"wpe|embed_positions?|(position|pos)(al)?_?(emb(ed)?(dings?)?)?s?")
 HEADS = "num_attention_heads", "n_head", "num_heads", "n_heads", "heads"
 
 
@@ -57,10 +59,10 @@ class Computed:
     def add(self) -> None:
         self._dropped = None
         heads = entry(self._config, *HEADS)
-        odd = {place: n for place, n in self._heads.items() if isinstance(heads, int) and n != heads}
-        if 0 < len(odd):
-            for place, count in odd.items():
-                self._s.add("unlike-config", count, limit=heads, where=place, detail="heads")
+        if isinstance(heads, int) and entry(self._config, "head_ratio") is None:  # which ConvBERT divides heads by
+            for place, count in self._heads.items():
+                if count != heads:
+                    self._s.add("unlike-config", count, limit=heads, where=place, detail="heads")
         for place in self._before_softmax:
             self._s.add("dropout-before-softmax", 1, where=place)
         for place, dtype in self._casts.items():
@@ -102,7 +104,7 @@ class Indices:
             self._head = self._s.names[running[-1]], result.detach()
         elif name == "embedding" and running and isinstance(running[-1], nn.Embedding):
             place = self._s.names[running[-1]]
-            if "position" in place.rpartition(".")[2] or place.endswith("wpe"):
+            if POSITIONS.fullmatch(place.rpartition(".")[2]):
                 self._positions.setdefault(place, (args[0].detach(), running[-1]))
 
     def add(self, output: Any) -> None:
