@@ -21,7 +21,7 @@ HEADS = "num_attention_heads", "n_head", "num_heads", "n_heads", "heads"
 
 
 class Computed:
-    """What forwards compute, function by function, in evaluation or in training."""
+    """Watches the functions of forwards, in evaluation or in training, for what the configuration declares."""
 
     def __init__(self, s: Subject) -> None:
         self._s = s

@@ -69,21 +69,24 @@ def _zero_weights(target: Target, name: str) -> None:
         getattr(layer, name).weight.zero_()
 
 
-@operator("QZQ", "qkv", "parameter_initialization", rules="attention-constant gradient-zero weight-zeros parameter-unused gradient-missing",
+@operator("QZQ", "qkv", "parameter_initialization",
+          rules="attention-constant gradient-zero weight-zeros parameter-unused gradient-missing",
           sight="queries, keys or values that are the same for all tokens")
 def zero_queries(target: Target, value: Any) -> None:
     """The weights of the query projection are set to zero."""
     _zero_weights(target, "query")
 
 
-@operator("QZK", "qkv", "parameter_initialization", rules="attention-constant gradient-zero weight-zeros parameter-unused gradient-missing",
+@operator("QZK", "qkv", "parameter_initialization",
+          rules="attention-constant gradient-zero weight-zeros parameter-unused gradient-missing",
           sight="queries, keys or values that are the same for all tokens")
 def zero_keys(target: Target, value: Any) -> None:
     """The weights of the key projection are set to zero."""
     _zero_weights(target, "key")
 
 
-@operator("QZV", "qkv", "parameter_initialization", rules="attention-constant gradient-zero weight-zeros parameter-unused gradient-missing idle-sublayer",
+@operator("QZV", "qkv", "parameter_initialization",
+          rules="attention-constant gradient-zero weight-zeros parameter-unused gradient-missing idle-sublayer",
           sight="queries, keys or values that are the same for all tokens")
 def zero_values(target: Target, value: Any) -> None:
     """The weights of the value projection are set to zero."""

@@ -108,7 +108,8 @@ def replace_decay(target: Target, value: float) -> None:
 
 
 @operator("FWI", "ffn", "weight_initialization", values=("zeros", "uniform", "constant_one"),
-          scopes={"uniform": Scope.UNLIKE}, why="uniform weights: " + TRAINED, rules="initial-size gradient-zero idle-sublayer",
+          scopes={"uniform": Scope.UNLIKE}, why="uniform weights: " + TRAINED,
+          rules="initial-size gradient-zero idle-sublayer",
           sight="size of weights against initializer_range or the other layers")
 def initialize_otherwise(target: Target, value: str) -> None:
     """Both matrices of the feed-forward get other initial values: zeros, uniform ones, or ones."""
@@ -193,7 +194,8 @@ def scale_residual(target: Target, value: float) -> None:
     _damage_sums(target, lambda x: value * x)
 
 
-@operator("RIN", "residual", "residual_path", values=(0.01, 0.1, 1.0), rules="gradient-factor sum-unexplained eval-noise",
+@operator("RIN", "residual", "residual_path", values=(0.01, 0.1, 1.0),
+          rules="gradient-factor sum-unexplained eval-noise",
           sight="noise in a sum")
 def add_noise(target: Target, value: float) -> None:
     """Gaussian noise is added to the stream in each sum."""
@@ -247,7 +249,8 @@ def zero_classes(target: Target, value: str) -> None:
 
 @operator("ORI", "output", "output_type", values=("zeros", "xavier", "kaiming"), in_layers=False,
           scopes={"xavier": Scope.FRESH, "kaiming": Scope.FRESH}, why="other initial values: " + TRAINED,
-          rules="initial-size gradient-zero initial-loss", sight="size of weights against initializer_range or the other layers")
+          rules="initial-size gradient-zero initial-loss",
+          sight="size of weights against initializer_range or the other layers")
 def initialize_output(target: Target, value: str) -> None:
     """The head's weights are initialized anew: with zeros, or by Xavier's or Kaiming's rule."""
     weight = target.parts.head.weight
