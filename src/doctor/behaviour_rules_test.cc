@@ -70,6 +70,12 @@ TEST(BehaviourRules, JudgeWhatIsAboveTheirLimit) {
       {"softmax-axis", kNone, 0, 1, "suspicious", "broken"},
       {"attention-constant", kNone, 0, 1, "suspicious", "suspicious"},
       {"heads-alike", kNone, 0, 1, "suspicious", "suspicious"},
+      {"head-silent", kNone, 0, 1, "suspicious", "suspicious"},
+      {"dropout-before-softmax", kNone, 0, 1, "suspicious", "suspicious"},
+      {"cast-to-half", kNone, 0, 1, "suspicious", "suspicious"},
+      {"positions-wrong", kNone, 0, 1, "suspicious", "suspicious"},
+      {"logits-changed", kNone, 0, 0.1, "suspicious", "suspicious"},
+      {"weight-zeros", kNone, 0, 1, "suspicious", "suspicious"},
       {"decay-on-gain", 0, 0, 0.1, "note", "note"},
   };
   for (const Case& c : cases) {

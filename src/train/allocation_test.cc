@@ -62,7 +62,9 @@ std::vector<std::size_t> allocations_of_steps(const char* placement) {
   const ByteText text(std::string(4000, 'a'), 160);
   Trainer<T> trainer(decoder, text, {.batch = 4, .accumulate = 2, .clip = 1});
   std::vector<std::size_t> counts;
-  for (int step = 0; step < 4; ++step) {
+  // A worker of the pool allocates its scratch memory when it first takes part. On a busy machine
+  // that may be after the first step.
+  for (int step = 0; step < 8; ++step) {
     const std::size_t before = allocations;
     trainer.step();
     counts.push_back(allocations - before);
@@ -70,11 +72,11 @@ std::vector<std::size_t> allocations_of_steps(const char* placement) {
   return counts;
 }
 
-TEST(Trainer, AllocatesNothingAfterItsFirstStep) {
+TEST(Trainer, AllocatesNothingAfterItsFirstSteps) {
   for (const char* placement : {"pre", "sandwich", "deepnorm", "rezero"}) {
     const auto f32 = allocations_of_steps<float>(placement);
     const auto bf16 = allocations_of_steps<BFloat16>(placement);
-    for (std::size_t step : {1, 2, 3}) {
+    for (std::size_t step : {5, 6, 7}) {
       EXPECT_EQ(f32[step], 0) << placement << ", step " << step;
       EXPECT_EQ(bf16[step], 0) << placement << ", step " << step;
     }

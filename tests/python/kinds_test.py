@@ -264,7 +264,7 @@ def test_a_model_that_no_gradient_reaches_is_broken_and_not_sound(make):
     model = models.decoder(make)
     replace(model, forward=lambda s, known, tokens: 0 * known(tokens))
     report, findings = found(model)
-    assert findings == [("gradient-zero", "model")]
+    assert ("gradient-zero", "model") in findings
     with pytest.raises(AssertionError):
         report.assert_sound()
     replace(model, forward=lambda s, known, tokens: models.Decoder.forward(s, tokens).detach())

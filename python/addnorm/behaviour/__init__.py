@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from .._snapshot import unchanged
 from .attention import AttentionChecks
+from .declared import Computed, Indices
 from .gradients import Gradients, measure_frozen, measure_initial_loss, measure_missing, next_token_targets
 from .locality import Targets, Tracer, measure_locality
 from .norms import NormInputs, measure_statistics
@@ -24,6 +25,7 @@ from .registration import measure_registration
 from .rerun import measure_cache, measure_noise, measure_padding
 from .subject import Line, Subject
 from .ties import measure_ties
+from .weights import measure_initial_sizes, measure_zero_rows
 from .zero_gradients import measure_zero
 
 __all__ = ["measure"]
@@ -53,18 +55,21 @@ def _measure(s: Subject, optimizers: list[Any]) -> None:
     gradients: Gradients | None = None
     targets: Targets | None = None
     dropout, norms, scale, attention = StreamDropout(s), NormInputs(), AttentionScale(s), AttentionChecks(s)
+    computed, indices = Computed(s), Indices(s)
     with s.part("gradients"):
-        with Functions(dropout):
+        with Functions(dropout, computed):
             gradients = Gradients(s, watch=(dropout.enter,))
         dropout.add()
         targets = next_token_targets(s, gradients)
         measure_initial_loss(s, gradients)
     tracer = Tracer(s)
     with s.part("future-leak, batch-leak"):
-        with Functions(scale, attention):
+        with Functions(scale, attention, computed, indices):
             tracer.forward(watch=(norms.enter,))
         scale.add()
         attention.add()
+        computed.add()
+        indices.add(tracer.output)
         measure_locality(s, tracer, targets)
     if tracer.output is not None:
         output = tracer.output.detach()
@@ -78,6 +83,10 @@ def _measure(s: Subject, optimizers: list[Any]) -> None:
         measure_frozen(s)
     with s.part("tying-broken"):
         measure_ties(s)
+    with s.part("weight-zeros"):
+        measure_zero_rows(s)
+    with s.part("initial-size"):
+        measure_initial_sizes(s)
     with s.part("parameter-unregistered, layer-shared"):
         measure_registration(s)
     if gradients is not None:

@@ -30,6 +30,9 @@ class AttentionChecks:
         self._product: tuple[Tensor, Tensor, Tensor] | None = None  # q, k and q·k, the last ones
         self._found: dict[tuple[str, str], str] = {}  # check and place
         self._factors: dict[str, float] = {}
+        # Places with operands of 0, which begin so in some models, and the layers where they are not 0.
+        self._zero: dict[tuple[str, str], int] = {}
+        self._live: dict[tuple[str, str], set[str]] = {}
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
         if name in SOFTMAX:
@@ -43,6 +46,8 @@ class AttentionChecks:
             self._factors.setdefault(self._s.where(), kwargs.get("scale") or q.shape[-1]**-0.5)
             for what, tensor in ("queries", q), ("keys", k), ("values", v):
                 self._see_operand(what, tensor)
+            if all(t.dim() == 4 and t.shape[1] > 1 and rms(t[:, 1:] - t[:, :1]) < CONSTANT * rms(t) for t in (q, k)):
+                self._found["heads-alike", self._s.where()] = f"all {q.shape[1]} heads"
 
     def _see_softmax(self, args: Any, kwargs: Any, result: Tensor) -> None:
         dim = kwargs.get("dim", args[1] if len(args) > 1 else -1)
@@ -77,8 +82,16 @@ class AttentionChecks:
         if t.dim() < 3 or t.shape[-2] < 3 or t.numel() > MOST_VALUES:
             return
         apart = t.double() - t.double().mean(-2, keepdim=True)
-        if rms(t) > 0 and rms(apart) < CONSTANT * rms(t):
+        self._live.setdefault((of_all_layers(self._s.where()), what), set())
+        if rms(t) == 0:
+            self._zero[self._s.where(), what] = 1
+            return
+        self._live[of_all_layers(self._s.where()), what].add(self._s.where())
+        if rms(apart) < CONSTANT * rms(t):
             self._found["attention-constant", self._s.where()] = what
+        silent = [i for i, head in enumerate(t.unbind(1)) if rms(head) == 0] if t.dim() == 4 else []
+        if silent and what == "values":
+            self._found["head-silent", self._s.where()] = f"{len(silent)} of {t.shape[1]} heads"
 
     def _see_heads(self, weights: Tensor) -> None:
         """Notes heads with the same weights, unless the weights are the same for all keys."""
@@ -92,6 +105,9 @@ class AttentionChecks:
     def add(self) -> None:
         self._weights.clear()
         self._product = None
+        for place, what in self._zero:
+            if self._live[of_all_layers(place), what]:
+                self._found["attention-constant", place] = what
         for (check, place), what in self._found.items():
             self._s.add(check, 1, where=place, detail=what)
         self._add_odd_factors()

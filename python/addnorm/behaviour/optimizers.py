@@ -26,6 +26,7 @@ def measure_optimizer(s: Subject, optimizers: list[Any], sizes: dict[str, float 
     _measure_membership(s, set(groups))
     _measure_updates(s, groups, sizes)
     _measure_decay(s, groups)
+    _measure_uneven_decay(s, groups)
 
 
 def _measure_membership(s: Subject, known: set[int]) -> None:
@@ -87,3 +88,14 @@ def _measure_decay(s: Subject, groups: Groups) -> None:
         decay = max((groups[id(s.parameters[n])][1]["weight_decay"] for n in decayed), default=0)
         s.add("decay-on-gain", decay, limit=0, where="norms", detail=f"{len(decayed)} of "
               f"{len(gains)} parameters of norms: {some(decayed)}" if decayed else "")
+
+
+def _measure_uneven_decay(s: Subject, groups: Groups) -> None:
+    """Adds decay-uneven if some matrices of layers have another weight decay than most matrices of layers."""
+    decays = {n: float(groups[id(p)][1].get("weight_decay", 0)) for n, p in s.parameters.items()
+              if id(p) in groups and p.requires_grad and p.dim() == 2 and "*" in of_all_layers(n)}
+    usual = max(set(decays.values()), key=list(decays.values()).count, default=0.0)
+    odd = [n for n, decay in decays.items() if decay != usual]
+    if odd:
+        s.add("decay-uneven", decays[odd[0]], limit=usual, where=some(cover(s, odd, odd)),
+              detail=f"{len(odd)} of {len(decays)} matrices of layers")

@@ -22,6 +22,11 @@ def is_norm(module: nn.Module) -> bool:
     return named and all(p.dim() < 2 for p in module.parameters())
 
 
+def is_projection(module: nn.Module) -> bool:
+    """Whether a module is a linear map, also as GPT-2's Conv1D."""
+    return isinstance(module, nn.Linear) or type(module).__name__ == "Conv1D"
+
+
 def of_all_layers(name: str) -> str:
     """"h.3.attn.weight" → "h.*.attn.weight": what its counterparts in other layers share."""
     return re.sub(r"(?:(?<=\.)|^)\d+(?=\.|$)", "*", name)

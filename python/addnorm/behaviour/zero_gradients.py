@@ -14,9 +14,9 @@ from .gradients import Gradients, cover, owner_of
 from .structure import of_all_layers
 from .subject import Subject
 
-# Gradients are lost below these shares of the median over counterparts, and over all matrices. Rounding in float32
-# leaves up to 1e-6 of a gradient that is 0 by its formula, as that of a weight divided by itself.
-LOST, LOST_BESIDE_ALL = 1e-7, 1e-6
+# Gradients are lost below this share of the median over counterparts, or over all matrices. Rounding in float32 leaves
+# about as much of a gradient that is 0 by its formula, as that of a weight divided by itself.
+LOST = 1e-7
 MOST_ROUNDS = 3  # a head of zeros hides the gradients of output projections of zeros, and these those of a branch
 
 
@@ -28,13 +28,15 @@ def measure_zero(s: Subject, g: Gradients) -> None:
         s.add("gradient-zero", sum(s.parameters[n].numel() for n in sizes), where="model", detail="exactly 0",
               declared="no other parameter gets one")
         return
-    small = {name: "exactly 0" for name, size in sizes.items() if size == 0}
     groups: dict[str, list[str]] = defaultdict(list)
     for name in sizes:
         groups[of_all_layers(name)].append(name)
     inner = [names[1:-1] if len(names) > 2 else names for names in groups.values()]
+    judged = {name for names in inner for name in names}
+    small = {name: "exactly 0" for name, size in sizes.items()
+             if size == 0 and (name in judged or s.parameters[name].dim() > 1)}
     matrices = [name for names in inner for name in names if s.parameters[name].dim() > 1]
-    for name, share in _lost(matrices, sizes, LOST_BESIDE_ALL):
+    for name, share in _lost(matrices, sizes, LOST):
         small[name] = f"{share:.1g} of that of other matrices"
     for names in inner:
         for name, share in _lost(names, sizes, LOST):
@@ -71,7 +73,7 @@ def _without_excused(s: Subject, g: Gradients, small: dict[str, str]) -> dict[st
             later = Gradients(s, evaluate=True)
             usual = statistics.median([size for size in later.sizes.values() if size] or [0.0])
             small = {name: words for name, words in small.items()
-                     if (later.sizes[name] or 0.0) <= LOST_BESIDE_ALL * usual}
+                     if (later.sizes[name] or 0.0) <= LOST * usual}
             if not small or not new:
                 break
     return small

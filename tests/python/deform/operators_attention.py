@@ -69,21 +69,24 @@ def _zero_weights(target: Target, name: str) -> None:
         getattr(layer, name).weight.zero_()
 
 
-@operator("QZQ", "qkv", "parameter_initialization", rules="parameter-unused gradient-missing",
+@operator("QZQ", "qkv", "parameter_initialization",
+          rules="attention-constant gradient-zero weight-zeros parameter-unused gradient-missing",
           sight="queries, keys or values that are the same for all tokens")
 def zero_queries(target: Target, value: Any) -> None:
     """The weights of the query projection are set to zero."""
     _zero_weights(target, "query")
 
 
-@operator("QZK", "qkv", "parameter_initialization", rules="parameter-unused gradient-missing",
+@operator("QZK", "qkv", "parameter_initialization",
+          rules="attention-constant gradient-zero weight-zeros parameter-unused gradient-missing",
           sight="queries, keys or values that are the same for all tokens")
 def zero_keys(target: Target, value: Any) -> None:
     """The weights of the key projection are set to zero."""
     _zero_weights(target, "key")
 
 
-@operator("QZV", "qkv", "parameter_initialization", rules="parameter-unused gradient-missing idle-sublayer",
+@operator("QZV", "qkv", "parameter_initialization",
+          rules="attention-constant gradient-zero weight-zeros parameter-unused gradient-missing idle-sublayer",
           sight="queries, keys or values that are the same for all tokens")
 def zero_values(target: Target, value: Any) -> None:
     """The weights of the value projection are set to zero."""
@@ -102,7 +105,8 @@ def swap_queries_and_keys(target: Target, value: Any) -> None:
 
 
 @operator("QTH", "qkv", "head_interaction", values=("first_half", "alternating", "all"),
-          sight="heads with the same weights")
+          sight="heads with the same weights",
+          rules="heads-alike")
 def tie_heads(target: Target, value: str) -> None:
     """Some heads get the query, key and value weights of one of them."""
     count = target.parts.model.config.num_attention_heads
@@ -125,7 +129,8 @@ def freeze_projections(target: Target, value: Any) -> None:
 
 
 @operator("QHD", "qkv", "dimension", values=("half_heads", "double_heads", "single_head"),
-          sight="number of heads in the scores against the configuration's")
+          sight="number of heads in the scores against the configuration's",
+          rules="unlike-config")
 def split_heads_otherwise(target: Target, value: str) -> None:
     """The features are split into another number of heads than the configuration says."""
     config = target.parts.model.config
@@ -148,13 +153,15 @@ def drop_scale(target: Target, value: Any) -> None:
 
 
 @operator("SPD", "score", "implementation", values=(0.1, 0.3, 0.5),
-          sight="dropout between scores and softmax")
+          sight="dropout between scores and softmax",
+          rules="dropout-before-softmax")
 def drop_scores(target: Target, value: float) -> None:
     """Dropout is applied to the scores before the softmax, in training."""
     _attend(target, Attention(score_dropout=value))
 
 
-@operator("SUC", "score", "precision_handling", sight="a cast to fewer bits within a float32 model")
+@operator("SUC", "score", "precision_handling", sight="a cast to fewer bits within a float32 model",
+          rules="cast-to-half")
 def round_scores(target: Target, value: Any) -> None:
     """Queries and keys are cast to float16, and the scores are computed in it."""
     _attend(target, Attention(rounded=lambda x: x.to(torch.float16)))
@@ -171,7 +178,8 @@ def omit_positions(target: Target, value: Any) -> None:
 
 
 @operator("PSI", "positional", "relative_position", values=(1, 2, 4), in_layers=False,
-          sight="position ids that do not begin where the family's do")
+          sight="position ids that do not begin where the family's do",
+          rules="positions-wrong")
 def shift_positions(target: Target, value: int) -> None:
     """Position ids are shifted by a number, within the table's length."""
     last = target.parts.positions.num_embeddings - 1
@@ -179,7 +187,8 @@ def shift_positions(target: Target, value: int) -> None:
 
 
 @operator("PTL", "positional", "interpolation", values=(1 / 8, 1 / 4, 1 / 2), in_layers=False,
-          sight="position ids that repeat within a sequence")
+          sight="position ids that repeat within a sequence",
+          rules="positions-wrong")
 def truncate_positions(target: Target, value: float) -> None:
     """Positions end after a part of the sequence; all later tokens have the last one.
 
@@ -200,7 +209,8 @@ def use_plain_backend(target: Target, value: Any) -> None:
 
 
 @operator("KMD", "kernel", "feature_constraints", values=(0.1, 0.3, 0.5),
-          sight="rate of the attention's dropout against the module's and the configuration's")
+          sight="rate of the attention's dropout against the module's and the configuration's",
+          rules="unlike-config")
 def mismatch_kernel_dropout(target: Target, value: float) -> None:
     """The kernel drops weights at another rate than the module has."""
     config = target.parts.model.config
@@ -229,7 +239,8 @@ def _round_to_tf32(x: Tensor) -> Tensor:
 
 @operator("KRP", "kernel", "numerical_precision", values=("fp16", "bf16", "tf32"),
           scopes={"tf32": Scope.NEVER}, sight="a cast to fewer bits within a float32 model",
-          why="TF32 is a setting of the GPU that sound runs use too")
+          why="TF32 is a setting of the GPU that sound runs use too",
+          rules="cast-to-half")
 def reduce_precision(target: Target, value: str) -> None:
     """The products of attention are computed with fewer bits than the model has."""
     casts = {"fp16": lambda x: x.to(torch.float16), "bf16": lambda x: x.to(torch.bfloat16),
@@ -246,7 +257,8 @@ def chunk_attention(target: Target, value: Any) -> None:
 # -- Variants --
 
 
-@operator("VSH", "variant", "variant_configuration", sight="heads without influence on the output")
+@operator("VSH", "variant", "variant_configuration", sight="heads without influence on the output",
+          rules="head-silent")
 def leave_one_head(target: Target, value: Any) -> None:
     """The outputs of all heads but the first are set to zero."""
     def first_only(output: Tensor) -> Tensor:

@@ -22,7 +22,8 @@ def _count(whole: int, part: float) -> int:
 
 
 @operator("ETZ", "embedding", "input_initialization", values=(0.1, 0.3, 0.5), in_layers=False,
-          sight="rows or columns of zeros in a weight")
+          sight="rows or columns of zeros in a weight",
+          rules="weight-zeros")
 def zero_embeddings(target: Target, value: float) -> None:
     """The embeddings of some tokens are set to zero."""
     weight = target.parts.words.weight
@@ -39,7 +40,8 @@ def swap_embeddings(target: Target, value: float) -> None:
 
 
 @operator("ESS", "embedding", "input_type", values=FACTORS, in_layers=False, scope=Scope.FRESH, why=TRAINED,
-          sight="size of weights against initializer_range or the other layers")
+          sight="size of weights against initializer_range or the other layers",
+          rules="initial-size")
 def scale_types(target: Target, value: float) -> None:
     """The embeddings of segments are multiplied by a factor."""
     if target.parts.types is None:
@@ -48,7 +50,8 @@ def scale_types(target: Target, value: float) -> None:
 
 
 @operator("EZD", "embedding", "input_dimension", values=(0.1, 0.3, 0.5), in_layers=False,
-          sight="rows or columns of zeros in a weight")
+          sight="rows or columns of zeros in a weight",
+          rules="weight-zeros")
 def zero_features(target: Target, value: float) -> None:
     """Some neighbouring features of all token embeddings are set to zero."""
     weight = target.parts.words.weight
@@ -63,14 +66,16 @@ def _feed_forwards(target: Target) -> list[Linear]:
 
 
 @operator("FSW", "ffn", "weight_scaling", values=FACTORS, scope=Scope.UNLIKE, why=TRAINED,
-          sight="size of weights against initializer_range or the other layers")
+          sight="size of weights against initializer_range or the other layers",
+          rules="initial-size")
 def scale_feed_forward(target: Target, value: float) -> None:
     """Both matrices of the feed-forward are multiplied by a factor."""
     for linear in _feed_forwards(target):
         linear.weight.mul_(value)
 
 
-@operator("FDN", "ffn", "neuron_dropout", values=(0.1, 0.3, 0.5), sight="rows or columns of zeros in a weight")
+@operator("FDN", "ffn", "neuron_dropout", values=(0.1, 0.3, 0.5), sight="rows or columns of zeros in a weight",
+          rules="weight-zeros")
 def drop_neurons(target: Target, value: float) -> None:
     """Some neurons of the feed-forward lose their weights on both sides, for good."""
     for layer in target.layers:
@@ -94,7 +99,8 @@ def replace_activation(target: Target, value: str) -> None:
 
 
 @operator("FRG", "ffn", "regularization", values=(0.0, 1e-2, 1e-1),
-          sight="weight decay of some matrices against that of the others")
+          sight="weight decay of some matrices against that of the others",
+          rules="decay-uneven")
 def replace_decay(target: Target, value: float) -> None:
     """The matrices of feed-forwards get another weight decay than the other matrices."""
     matrices = {id(linear.module.weight) for linear in _feed_forwards(target)}
@@ -102,7 +108,8 @@ def replace_decay(target: Target, value: float) -> None:
 
 
 @operator("FWI", "ffn", "weight_initialization", values=("zeros", "uniform", "constant_one"),
-          scopes={"uniform": Scope.UNLIKE}, why="uniform weights: " + TRAINED, rules="idle-sublayer",
+          scopes={"uniform": Scope.UNLIKE}, why="uniform weights: " + TRAINED,
+          rules="initial-size gradient-zero idle-sublayer",
           sight="size of weights against initializer_range or the other layers")
 def initialize_otherwise(target: Target, value: str) -> None:
     """Both matrices of the feed-forward get other initial values: zeros, uniform ones, or ones."""
@@ -126,14 +133,14 @@ def _decay(target: Target, chosen: set[int], value: float) -> None:
 
 
 @operator("NSG", "layernorm", "scale_parameter", values=FACTORS, scope=Scope.UNLIKE, why=TRAINED,
-          rules="gamma-form", sight="γ against 1 before training, or against the other norms")
+          rules="initial-size gamma-form", sight="γ against 1 before training, or against the other norms")
 def scale_gain(target: Target, value: float) -> None:
     """γ is multiplied by a factor."""
     for norm in target.norms:
         norm.weight.mul_(value)
 
 
-@operator("NZG", "layernorm", "scale_parameter", rules="dead-norm", sight="γ of zeros")
+@operator("NZG", "layernorm", "scale_parameter", rules="gradient-zero dead-norm", sight="γ of zeros")
 def zero_gain(target: Target, value: Any) -> None:
     """γ is set to zero."""
     for norm in target.norms:
@@ -141,7 +148,8 @@ def zero_gain(target: Target, value: Any) -> None:
 
 
 @operator("NSB", "layernorm", "bias_parameter", values=(0.5, 1.0, 2.0),
-          sight="β whose mean over features is large beside its deviation")
+          sight="β whose mean over features is large beside its deviation",
+          rules="initial-size")
 def shift_bias(target: Target, value: float) -> None:
     """A number is added to all values of β."""
     for norm in target.norms:
@@ -186,7 +194,8 @@ def scale_residual(target: Target, value: float) -> None:
     _damage_sums(target, lambda x: value * x)
 
 
-@operator("RIN", "residual", "residual_path", values=(0.01, 0.1, 1.0), rules="sum-unexplained eval-noise",
+@operator("RIN", "residual", "residual_path", values=(0.01, 0.1, 1.0),
+          rules="gradient-factor sum-unexplained eval-noise",
           sight="noise in a sum")
 def add_noise(target: Target, value: float) -> None:
     """Gaussian noise is added to the stream in each sum."""
@@ -200,7 +209,8 @@ def replace_clipping(target: Target, value: float) -> None:
 
 
 @operator("RDR", "residual", "dropout_rate", values=(0.1, 0.3, 0.5),
-          sight="rate of a dropout against the configuration's and the other layers'")
+          sight="rate of a dropout against the configuration's and the other layers'",
+          rules="unlike-config")
 def replace_dropout(target: Target, value: float) -> None:
     """The dropout of branches has another rate than the configuration says."""
     dropouts = [dropout for layer in target.layers for dropout in layer.branch_dropouts]
@@ -213,7 +223,7 @@ def replace_dropout(target: Target, value: float) -> None:
 # -- Output --
 
 
-@operator("OSL", "output", "output_scaling", values=FACTORS, rules="initial-loss", in_layers=False,
+@operator("OSL", "output", "output_scaling", values=FACTORS, rules="logits-changed initial-loss", in_layers=False,
           sight="logits that differ from the head's weights times its input")
 def scale_logits(target: Target, value: float) -> None:
     """The logits are multiplied by a factor."""
@@ -230,7 +240,8 @@ def _chosen_classes(target: Target, value: str) -> Tensor:
 
 
 @operator("OZR", "output", "output_dimension", values=("rare", "balanced", "all"), in_layers=False,
-          sight="rows or columns of zeros in a weight")
+          sight="rows or columns of zeros in a weight",
+          rules="weight-zeros gradient-zero")
 def zero_classes(target: Target, value: str) -> None:
     """The head's weights of some classes are set to zero: of rare ones, of half of them, or of all."""
     target.parts.head.weight[_chosen_classes(target, value)] = 0
@@ -238,7 +249,8 @@ def zero_classes(target: Target, value: str) -> None:
 
 @operator("ORI", "output", "output_type", values=("zeros", "xavier", "kaiming"), in_layers=False,
           scopes={"xavier": Scope.FRESH, "kaiming": Scope.FRESH}, why="other initial values: " + TRAINED,
-          rules="initial-loss", sight="size of weights against initializer_range or the other layers")
+          rules="initial-size gradient-zero initial-loss",
+          sight="size of weights against initializer_range or the other layers")
 def initialize_output(target: Target, value: str) -> None:
     """The head's weights are initialized anew: with zeros, or by Xavier's or Kaiming's rule."""
     weight = target.parts.head.weight
@@ -246,7 +258,8 @@ def initialize_output(target: Target, value: str) -> None:
 
 
 @operator("OOD", "output", "output_dimension", values=(-1, 1, 2), in_layers=False,
-          sight="logits that differ from the head's weights times its input")
+          sight="logits that differ from the head's weights times its input",
+          rules="logits-changed")
 def shift_classes(target: Target, value: int) -> None:
     """The logits are moved by some classes.
 

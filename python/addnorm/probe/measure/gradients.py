@@ -199,19 +199,21 @@ class Gradients:
             return None
         node = sub.total.edge[0]
         for norm in self._flow.norms.found:
-            gave = self._output_of(node, norm.gave) if norm.read.root is sub.total.root else None
+            gave = self._output_of(node, norm.gave, sub.total) if norm.read.root is sub.total.root else None
             if gave is not None:
                 gamma = self._parameters.get(norm.gamma or "") if gave is norm.gave else None
                 return InnerNorm(gave, self._rows.values(sub.total), None if gamma is None else wide(gamma))
         return None
 
-    def _output_of(self, node: Any, value: Value, depth: int = 4) -> Optional[Value]:
-        """The output of a node of PyTorch's graph of which gains and biases have made a value."""
+    def _output_of(self, node: Any, value: Value, total: Value, depth: int = 4) -> Optional[Value]:
+        """The output of a node of PyTorch's graph, other than the sum, of which gains and biases have made a value."""
+        if value.root is total.root:
+            return None
         if value.edge is not None and value.edge[0] is node:
             return value
         op = value.root.op
         before = [v for v in op.inputs if self._flow.values.has_stream(v)] if op is not None and op.has_graph else []
-        return self._output_of(node, before[0], depth - 1) if len(before) == 1 and depth > 0 else None
+        return self._output_of(node, before[0], total, depth - 1) if len(before) == 1 and depth > 0 else None
 
     def _whole(self, value: Value) -> Value:
         """The value of which this may be one view among others, where features stand ahead of tokens."""

@@ -1,0 +1,149 @@
+"""The computation beside the configuration: numbers of heads, dropout rates, positions, logits, and types."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Iterator
+
+import torch
+from torch import Tensor, nn
+
+from .._structure import entry
+from .attention import PRODUCTS
+from .structure import main_output, relative_difference, some
+from .subject import Subject
+
+SOFTMAX = {"softmax", "_softmax"}
+DROPOUTS = {"dropout", "dropout_"}
+CASTS = {"to", "half", "bfloat16", "type"}
+POSITIONS = re.compile(r"wpe|embed_positions?|(position|pos)(al)?_?(emb(ed)?(dings?)?)?s?")
+HEADS = "num_attention_heads", "n_head", "num_heads", "n_heads", "heads"
+
+
+class Computed:
+    """Watches the functions of forwards, in evaluation or in training, for what the configuration declares."""
+
+    def __init__(self, s: Subject) -> None:
+        self._s = s
+        self._config = getattr(s.model, "config", None)
+        self._heads: dict[str, int] = {}
+        self._rates: dict[float, list[str]] = {}
+        self._product: torch.Size | None = None  # the shape of the last product
+        self._dropped: Tensor | None = None  # the last result of a dropout
+        self._before_softmax: dict[str, float] = {}
+        self._casts: dict[str, str] = {}
+        self._is_wide = all(p.dtype == torch.float32 for p in s.parameters.values()) and not torch.is_autocast_enabled()
+
+    def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
+        if name in PRODUCTS and isinstance(result, Tensor):
+            self._product = result.shape
+        elif name in SOFTMAX:
+            if isinstance(result, Tensor) and result.dim() == 4 and result.shape == self._product:
+                self._heads.setdefault(self._s.where(), result.shape[1])
+            if self._dropped is not None and args and args[0] is self._dropped:
+                self._before_softmax.setdefault(self._s.where(), 1)
+        elif name == "scaled_dot_product_attention" and args and args[0].dim() == 4:
+            self._heads.setdefault(self._s.where(), args[0].shape[1])
+        elif name in DROPOUTS:
+            self._see_dropout(args, kwargs, result)
+        elif name in CASTS and self._is_wide and isinstance(result, Tensor):
+            if result.dtype in (torch.float16, torch.bfloat16) and result.dim() > 1:
+                self._casts.setdefault(self._s.where(), str(result.dtype).replace("torch.", ""))
+
+    def _see_dropout(self, args: Any, kwargs: Any, result: Any) -> None:
+        rate = kwargs.get("p", args[1] if len(args) > 1 else 0.5)
+        if kwargs.get("training", args[2] if len(args) > 2 else True) and rate > 0:
+            self._dropped = result
+            self._rates.setdefault(float(rate), []).append(self._s.where())
+
+    def add(self) -> None:
+        self._dropped = None
+        heads = entry(self._config, *HEADS)
+        if isinstance(heads, int) and entry(self._config, "head_ratio") is None:  # which ConvBERT divides heads by
+            for place, count in self._heads.items():
+                if count != heads:
+                    self._s.add("unlike-config", count, limit=heads, where=place, detail="heads")
+        for place in self._before_softmax:
+            self._s.add("dropout-before-softmax", 1, where=place)
+        for place, dtype in self._casts.items():
+            self._s.add("cast-to-half", 1, where=place, detail=dtype)
+        self._add_rates()
+
+    def _add_rates(self) -> None:
+        """Adds dropout rates that no entry of the configuration has."""
+        known = {value for key, value in _entries(self._config) if "drop" in key and isinstance(value, (int, float))}
+        if not known:
+            return
+        for rate, places in self._rates.items():
+            if not any(abs(rate - value) < 1e-6 for value in known):
+                self._s.add("unlike-config", rate, limit=max(known), where=some(dict.fromkeys(places), 1),
+                            detail="as the rate of dropout")
+
+
+def _entries(config: Any) -> Iterator[tuple[str, Any]]:
+    values = config if isinstance(config, dict) else getattr(config, "__dict__", {})
+    yield from values.items()
+
+
+# -- Positions and logits --
+
+
+class Indices:
+    """The indices of embeddings of positions, and the output of the head, in one forward."""
+
+    def __init__(self, s: Subject) -> None:
+        self._s = s
+        self._positions: dict[str, tuple[Tensor, nn.Embedding]] = {}
+        self._head: tuple[str, Tensor] | None = None
+        sizes = {m.num_embeddings for m in s.names if isinstance(m, nn.Embedding)}
+        self._heads = {m for m in s.names if type(m) is nn.Linear and m.out_features in sizes}
+
+    def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
+        running = self._s.runs[-1].inside
+        if name == "linear" and running and running[-1] in self._heads:
+            self._head = self._s.names[running[-1]], result.detach()
+        elif name == "embedding" and running and isinstance(running[-1], nn.Embedding):
+            place = self._s.names[running[-1]]
+            if POSITIONS.fullmatch(place.rpartition(".")[2]):
+                self._positions.setdefault(place, (args[0].detach(), running[-1]))
+
+    def add(self, output: Any) -> None:
+        given = any("position" in key for key in self._s.named)
+        for place, (index, table) in self._positions.items():
+            rows = index.reshape(-1, index.shape[-1]) if index.dim() else index.reshape(1, 1)
+            for row in () if given else rows:
+                kept = row if table.padding_idx is None else row[row != table.padding_idx]
+                if self._add_positions(place, kept, table):
+                    break
+        self._add_logits(output)
+
+    def _add_positions(self, place: str, row: Tensor, table: nn.Embedding) -> bool:
+        """Whether the positions of one sequence are wrong, which is added."""
+        repeated = len(row) - len(row.unique())
+        if len(row) > 2 and repeated:
+            self._s.add("positions-wrong", repeated, where=place,
+                        detail="tokens of a sequence have the position of another one")
+            return True
+        config = getattr(self._s.model, "config", None)
+        longest = entry(config, "max_position_embeddings", "n_positions")
+        firsts = {0, getattr(table, "offset", 0), 0 if table.padding_idx is None else table.padding_idx + 1,
+                  (entry(config, "pad_token_id") or 0) + 1 if table.padding_idx is not None else 0,
+                  table.num_embeddings - longest if isinstance(longest, int) else 0}
+        if len(row) > 2 and bool((row.diff() == 1).all()) and int(row[0]) not in firsts:
+            self._s.add("positions-wrong", int(row[0]), where=place,
+                        detail=f"is the first position, and the table begins at {max(firsts)}")
+            return True
+        return False
+
+    def _add_logits(self, output: Any) -> None:
+        """Adds logits that are not what the head returned, unless the configuration scales or bounds them."""
+        config = getattr(self._s.model, "config", None)
+        logits = main_output(output)
+        if self._head is None or logits is None or any(value is not None for key, value in _entries(config)
+                                                       if "logit" in key or "softcap" in key):
+            return
+        place, made = self._head
+        if logits.shape == made.shape:
+            difference = relative_difference(logits, made)
+            if difference > 1e-3:
+                self._s.add("logits-changed", difference, where=place)
