@@ -139,11 +139,11 @@ double usual_of(const std::vector<Seen>& all, const Seen* odd) {
 }  // namespace
 
 void find_odd_sums(const Subject& subject, Findings& findings) {
-  constexpr double kOdd = 0.05;
+  constexpr double kOdd = 0.1;
   std::map<SublayerKind, std::vector<Seen>> streams, branches;
   for_sums(subject, [&](const ProfileEntry& sum, const probe::SumFit& fit) {
     if (!sum.site.in_layer() || !fit.from_x || !fit.from_branch) return;
-    streams[sum.site.sublayer].push_back({&sum, *fit.from_x});
+    streams[sum.site.sublayer].push_back({&sum, *fit.from_x + fit.from_before.value_or(0)});
     branches[sum.site.sublayer].push_back({&sum, *fit.from_branch});
   });
   const auto add_odd = [&](const std::vector<Seen>& sums, const char* part) {

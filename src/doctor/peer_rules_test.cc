@@ -85,7 +85,7 @@ TEST(PeerRules, NameTheOneSumWithAnotherFactor) {
   for (const std::size_t layer : {0, 3, 5}) {
     Subject one = subject;
     probe::SumFit& fit = *at(one, {layer, kFeedForward, Point::kSum}).sum;
-    fit.from_branch = 1.049;
+    fit.from_branch = 1.099;
     EXPECT_THAT(found_by(one, find_odd_sums), IsEmpty()) << "below the threshold";
     fit.from_branch = 0.5;
     EXPECT_THAT(found_by(one, find_odd_sums),

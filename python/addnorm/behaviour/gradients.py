@@ -205,9 +205,8 @@ def _add_dead(s: Subject, g: Gradients, place: str, dead: list[str]) -> None:
         if is_used and not beside:  # else it belongs to a branch that was not taken
             s.add("norm-unused", values, where=place, detail=f"{around or 'the model'} runs")
             return
-    is_table = isinstance(module, nn.Embedding) and "position" in place
     s.add("parameter-unused", values, where=place, detail="nobody calls it",
-          declared="the model has a table of positions" if is_table else _siblings(s, place))
+          declared=_siblings(s, place))
 
 
 def _siblings(s: Subject, place: str) -> str:

@@ -56,7 +56,7 @@ def measure_initial_sizes(s: Subject) -> None:
         return
     config = getattr(s.model, "config", None)
     usual = entry(config, "initializer_range")
-    has_others = entry(config, "initializer_std", "init_std", "embedding_initializer_range") is not None
+    has_others = any(hasattr(config, key) for key in ("initializer_std", "init_std", "embedding_initializer_range"))
     for name, parameter in s.parameters.items():
         if is_norm(s.model.get_submodule(parent_of(name))) and parameter.dim() == 1:
             expected = float(not name.endswith("bias"))

@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import Iterable, Iterator
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .._sharded import local_part
 from .gradients import Gradients, cover, owner_of
@@ -56,8 +56,11 @@ def _lost(names: list[str], sizes: dict[str, float], least: float) -> Iterator[t
 
 
 def _has_no_rows(s: Subject, g: Gradients, name: str) -> bool:
-    """Whether a module was called with no rows, as an expert is to which no token was routed."""
-    return any(0 in shape for shape in g.calls.shapes.get(owner_of(s, name), ()))
+    """Whether a module was called with no rows, as an expert to which no token was routed, or an embedding that may have
+    been called with padding alone."""
+    module = owner_of(s, name)
+    is_padded = isinstance(module, nn.Embedding) and module.padding_idx is not None
+    return is_padded or any(0 in shape for shape in g.calls.shapes.get(module, ()))
 
 
 def _without_excused(s: Subject, g: Gradients, small: dict[str, str]) -> dict[str, str]:

@@ -254,7 +254,8 @@ class Arranger:
             return False
         if i == 0:
             return norm.layer in (previous.branch.place.layer, None)  # None: it stands in a list beside them
-        return found[0].before is None and (stream is not None or self._norm_within(found[-1]) is not None)
+        is_bare = found[0].before is None and not found[0].has_own_slots
+        return is_bare and (stream is not None or self._norm_within(found[-1]) is not None)
 
     def _norm_within(self, sub: Sublayer) -> Optional[Norm]:
         """The norm of its sum in its own layer."""

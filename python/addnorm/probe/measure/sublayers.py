@@ -127,7 +127,8 @@ class Measurement:
         if previous is not None and previous.sum is not sub.sum and previous.x.root is x.root:
             parts["earlier"] = previous.x
         left = list(parts.values())
-        if x.root is left[0].root or self._flow.lanes or any(v.tensor.numel() != x.tensor.numel() for v in left):
+        is_other = self._flow.lanes or sub.has_own_slots  # it reads something that was not seen
+        if x.root is left[0].root or is_other or any(v.tensor.numel() != x.tensor.numel() for v in left):
             return
         names = list(parts)
         gates = factors_between(x, left[0], self._values)
