@@ -24,6 +24,10 @@ constexpr Consequence kConsequences[] = {
     {"norm-axis", "padding-leak", Reach::kTokens},
     {"norm-axis", "batch-leak", Reach::kSequences},
     {"residual-missing", "norm-misplaced", Reach::kLayer},
+    {"rounded-statistics", "cast-to-half", Reach::kLayer},
+    {"dead-norm", "gradient-zero", Reach::kLayer},
+    {"idle-sublayer", "gradient-zero", Reach::kLayer},
+    {"norm-overflow", "gradient-zero", Reach::kLayer},
     {"dropout-on-stream", "sum-unexplained", Reach::kLayer},
 };
 
