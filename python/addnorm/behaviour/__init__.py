@@ -17,7 +17,7 @@ from .._snapshot import unchanged
 from .attention import AttentionChecks
 from .declared import Computed, Indices
 from .gradients import Gradients, measure_frozen, measure_initial_loss, measure_missing, next_token_targets
-from .locality import Targets, Tracer, measure_locality
+from .locality import measure_locality
 from .norms import NormInputs, measure_statistics
 from .operators import AttentionScale, Functions, StreamDropout
 from .optimizers import measure_optimizer
@@ -25,6 +25,7 @@ from .registration import measure_registration
 from .rerun import measure_cache, measure_noise, measure_padding
 from .subject import Line, Subject
 from .ties import measure_ties
+from .tracer import Targets, Tracer
 from .weights import measure_initial_sizes, measure_zero_rows
 from .zero_gradients import measure_zero
 

@@ -32,9 +32,11 @@ class Computed:
         self._dropped: Tensor | None = None  # the last result of a dropout
         self._before_softmax: dict[str, float] = {}
         self._casts: dict[str, str] = {}
-        self._is_wide = all(p.dtype == torch.float32 for p in s.parameters.values()) and not torch.is_autocast_enabled()
+        self._is_wide = all(p.dtype == torch.float32 for p in s.parameters.values())
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
+        if _autocasts():
+            self._is_wide = False
         if name in PRODUCTS and isinstance(result, Tensor):
             self._product = result.shape
         elif name in SOFTMAX:
@@ -65,7 +67,7 @@ class Computed:
                     self._s.add("unlike-config", count, limit=heads, where=place, detail="heads")
         for place in self._before_softmax:
             self._s.add("dropout-before-softmax", 1, where=place)
-        for place, dtype in self._casts.items():
+        for place, dtype in self._casts.items() if self._is_wide else ():
             self._s.add("cast-to-half", 1, where=place, detail=dtype)
         self._add_rates()
 
@@ -78,6 +80,13 @@ class Computed:
             if not any(abs(rate - value) < 1e-6 for value in known):
                 self._s.add("unlike-config", rate, limit=max(known), where=some(dict.fromkeys(places), 1),
                             detail="as the rate of dropout")
+
+
+def _autocasts() -> bool:
+    try:
+        return torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda")
+    except TypeError:  # PyTorch before 2.4
+        return torch.is_autocast_enabled() or torch.is_autocast_cpu_enabled()
 
 
 def _entries(config: Any) -> Iterator[tuple[str, Any]]:

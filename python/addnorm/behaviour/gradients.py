@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from .._sharded import local_part
 from .._structure import is_within, parent_of, tensors_in
 from .._undo import Undo
-from .locality import Targets
 from .structure import is_norm, main_output, of_all_layers, places_of, plural, rms, some
 from .subject import Calls, Subject, Unmeasured
+from .tracer import Targets
 
 MOST_TRIALS = 4  # forwards with other values in parameters without a gradient
 

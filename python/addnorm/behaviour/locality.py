@@ -11,20 +11,16 @@ but for a few, do not.
 
 from __future__ import annotations
 
-import functools
 from collections import defaultdict
-from typing import Any, Callable, NamedTuple, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from .._structure import tensors_in
-from .._undo import Undo
-from .structure import is_16_bit, leading, main_output, of_all_layers, plural, some
+from .structure import is_16_bit, leading, of_all_layers, plural, some
 from .subject import Subject, Unmeasured
-
-# What rounding leaves where values cancel, as in convolutions by Fourier transforms: 1e-6.
-LIMIT, LIMIT_16_BIT = 1e-5, 1e-3
+from .tracer import LIMIT, LIMIT_16_BIT, Input, Targets, Tracer
 
 
 class Shares(NamedTuple):
@@ -35,210 +31,6 @@ class Shares(NamedTuple):
     future: float
     ahead: int  # the distance of the last later token
     behind: int
-
-
-class Focus(NamedTuple):
-    """The token of the output at which the gradient starts."""
-
-    shape: tuple[int, ...]  # the output's first dimensions: two, or one if it has no tokens
-    at: tuple[int, ...]
-
-    def matches(self, x: Any) -> bool:
-        return (isinstance(x, Tensor) and x.is_floating_point() and x.dim() > len(self.shape)
-                and leading(x)[:len(self.shape)] == self.shape)
-
-    def cut(self, gradient: Tensor) -> Tensor:
-        kept = torch.zeros_like(gradient)
-        kept[self.at] = gradient[self.at]
-        return kept
-
-    def energy(self, gradient: Tensor) -> Tensor:
-        """Its square by sequence and token, as parts of the whole."""
-        largest = gradient.abs().max()
-        if not largest > 0:
-            return torch.zeros(self.shape)
-        square = (gradient / largest).float().square().flatten(len(self.shape)).sum(-1)
-        return (square / square.sum()).cpu()
-
-
-class Input:
-    """What the model reads: an embedding's output, or a batch of vectors."""
-
-    def __init__(self, index: Tensor | None) -> None:
-        self.index = index
-        self.energy: Tensor | None = None
-
-    def counts_up(self) -> bool:
-        """Whether it is embedded by an index 0, 1, 2 …"""
-        return self.index is not None and bool((self.index.flatten().diff() == 1).all())
-
-
-class _Boundary(torch.autograd.Function):
-    """The identity, which tells what gradient passes it back."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, anchor: Tensor, passes: Callable[[Tensor], Tensor]) -> Tensor:
-        ctx.passes = passes
-        return x.clone()
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:
-        return ctx.passes(gradient), gradient.new_zeros(()), None
-
-
-class Tracer:
-    """Puts boundaries around modules while a forward runs, and keeps what passes them."""
-
-    def __init__(self, s: Subject) -> None:
-        self._s, self._cuts = s, False
-        self._anchor: Tensor | None = None  # what every boundary's gradient leads to
-        self._anchors: list[Tensor] = []
-        self._is_outermost: dict[nn.Module, bool] = {}
-        self._is_clean: dict[nn.Module, bool] = {}  # whether it was asked for its one token alone
-        self.output: Tensor | None = None
-        self.focus = Focus((), ())
-        self.inputs: list[Input] = []
-        self.stages: dict[nn.Module, Tensor] = {}  # what each module lets its one token read
-
-    # Forward: the shape of the output is known only at its end, so all modules get boundaries.
-
-    def _mark(self, x: Any, passes: Callable[[Tensor], Tensor]) -> Any:
-        if not isinstance(x, Tensor) or not x.is_floating_point() or x.dim() < 2:
-            return x
-        if self._anchor is None or self._anchor.device != x.device:
-            self._anchor = torch.zeros((), device=x.device, requires_grad=True)
-            self._anchors.append(self._anchor)
-        return _Boundary.apply(x, self._anchor, passes)
-
-    def _mark_input(self, x: Any, index: Tensor | None) -> Any:
-        self.inputs.append(Input(index))
-        return self._mark(x, functools.partial(self._pass_input, self.inputs[-1]))
-
-    def _read(self, module: nn.Module, inputs: Any, named: dict[str, Any] | None = None) -> Any:
-        inputs = tuple(self._mark_input(x, None) for x in inputs)
-        if named is None:
-            return inputs
-        return inputs, {key: self._mark_input(x, None) for key, x in named.items()}
-
-    def _enter(self, module: nn.Module, inputs: Any, named: dict[str, Any] | None = None) -> Any:
-        passes = functools.partial(self._pass_in, module)
-        if inputs and isinstance(inputs[0], Tensor):
-            x, marked = inputs[0], self._mark(inputs[0], passes)
-            inputs = tuple(marked if y is x else y for y in inputs)  # of a stream that sees itself
-        elif named and isinstance(named.get("hidden_states"), Tensor):
-            named = {**named, "hidden_states": self._mark(named["hidden_states"], passes)}
-        return inputs if named is None else (inputs, named)
-
-    def _leave(self, module: nn.Module, inputs: Any, output: Any) -> Any:
-        self._is_outermost[module] = not any(m in self._hooked for m in self._s.runs[-1].inside[:-1])
-        passes = functools.partial(self._pass_out, module)
-        if type(output) is tuple and output:
-            return (self._mark(output[0], passes), *output[1:])
-        return self._mark(output, passes)
-
-    def _embed(self, module: nn.Module, inputs: Any, output: Any) -> Any:
-        return self._mark_input(output, next(tensors_in(inputs), None))
-
-    def forward(self, watch: Sequence[Callable[..., None]] = ()) -> None:
-        """One evaluation, with boundaries at stages and inputs."""
-        s = self._s
-        inner = list(s.names)[1:]
-        self._hooked = {m for m in inner if isinstance(m, nn.RNNBase) or list(m.children()) or _calls_functions(m)}
-        with Undo() as hooks:
-            for module in inner:
-                if type(module) is nn.Embedding:
-                    hooks.hook(module, "forward", self._embed)
-            hooks.hook(s.model, "forward_pre", self._read, self._read)
-            for module in self._hooked:
-                hooks.hook(module, "forward_pre", self._enter, self._enter)
-                hooks.hook(module, "forward", self._leave)
-            self.output = main_output(s.run(watch=watch))
-
-    # Backward
-
-    def _pass_input(self, found: Input, gradient: Tensor) -> Tensor:
-        if not self._cuts and self.focus.matches(gradient):
-            found.energy = self.focus.energy(gradient)
-        return gradient
-
-    def _pass_out(self, module: nn.Module, gradient: Tensor) -> Tensor:
-        """What reads a module at other tokens is part of the module around it, as attention is of
-        its projections; or it reads a memory, whose tokens are not those of the output."""
-        if not self._cuts or not self.focus.matches(gradient):
-            return gradient
-        self._is_clean[module] = not _elsewhere(self.focus.energy(gradient), self.focus.at)
-        if self._is_clean[module]:
-            return self.focus.cut(gradient)
-        return torch.zeros_like(gradient) if self._is_outermost[module] else gradient
-
-    def _pass_in(self, module: nn.Module, gradient: Tensor) -> Tensor:
-        if not self._cuts or not self._is_clean.get(module) or not self.focus.matches(gradient):
-            return gradient
-        energy = self.focus.energy(gradient)
-        before = self.stages.get(module)
-        self.stages[module] = energy if before is None else torch.maximum(before, energy)
-        return self.focus.cut(gradient)
-
-    def backward(self, targets: Targets | None) -> None:
-        """Fills the energies of inputs and stages."""
-        output = self.output
-        if output is None or not output.requires_grad:
-            raise Unmeasured("the output has no gradient")
-        self.focus = _focus(output, targets, self._s)
-        start = output[self.focus.at].float()
-        direction = torch.randn(start.shape, generator=torch.Generator().manual_seed(1))
-        scalar = (start * direction.to(start.device)).sum()
-        for self._cuts in (False, True):
-            torch.autograd.grad(scalar, self._anchors, retain_graph=not self._cuts,
-                                allow_unused=True)
-        self.output = output.detach()
-
-
-def _focus(output: Tensor, targets: Targets | None, s: Subject) -> Focus:
-    """In the middle, so that there are tokens before it and after it."""
-    shape = leading(output) if output.dim() > 2 else leading(output)[:1]
-    if output.dim() > 3 or not shape or output.numel() == 0:
-        raise Unmeasured(f"an output of shape {tuple(output.shape)} has no tokens")
-    if len(shape) == 1 and not any(t.shape[0] == shape[0] and t.dim() > 1 + t.is_floating_point()
-                                   for t in tensors_in((s.inputs, s.named)) if t.dim()):
-        raise Unmeasured("the batch has no dimension of sequences, or another one than the output")
-    if max(shape) < 2:
-        raise Unmeasured("one token of one sequence")
-    return Focus(shape, _asked_token(shape, targets, s) or tuple(n // 2 for n in shape))
-
-
-def _asked_token(shape: tuple[int, ...], targets: Targets | None,
-                 s: Subject) -> tuple[int, ...] | None:
-    """In the longest sequence, whose padding hides least, and where the loss has a target."""
-    mask = s.named.get("attention_mask")
-    kept = mask if isinstance(mask, Tensor) and tuple(mask.shape) == shape else torch.ones(shape)
-    asked = kept.cpu() > 0
-    if targets is not None and tuple(targets.where.shape) == shape:
-        asked &= targets.where.cpu()
-    if not bool(asked.any()) or len(shape) < 2:
-        return None
-    is_tokens_first = targets is not None and targets.time == 0
-    sequence, token = _middle_of_longest(asked.T if is_tokens_first else asked)
-    return (token, sequence) if is_tokens_first else (sequence, token)
-
-
-def _middle_of_longest(asked: Tensor) -> tuple[int, int]:
-    count = asked.sum(1)
-    longest = (count == count.max()).nonzero().flatten()
-    sequence = int(longest[len(longest) // 2])
-    found = asked[sequence].nonzero().flatten()
-    return sequence, int(found[len(found) // 2])
-
-
-def _calls_functions(module: nn.Module) -> bool:
-    """Whether a module has several matrices of its own, as a layer that calls functions of its parameters."""
-    return sum(p.dim() > 1 for p in module.parameters(recurse=False)) > 1
-
-
-def _elsewhere(energy: Tensor, at: tuple[int, ...]) -> bool:
-    others = energy.clone()
-    others[at] = 0
-    return bool(others.sum() > LIMIT**2)
 
 
 def _time_axis(inputs: list[Input], shape: tuple[int, ...]) -> int | None:
@@ -329,14 +121,6 @@ def _of_targets(inputs: list[Input], targets: Targets | None) -> list[Input]:
     same = [i for i in inputs if targets is not None and i.index is not None
             and torch.equal(i.index, targets.tokens)]
     return same or inputs
-
-
-class Targets(NamedTuple):
-    """Of a loss that is the cross-entropy of the next token."""
-
-    time: int  # the dimension along which it is the next one
-    tokens: Tensor  # after which it comes
-    where: Tensor  # by sequence and token: whether there is one
 
 
 def _declared_causal(s: Subject, targets: Targets | None) -> str:
