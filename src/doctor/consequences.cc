@@ -11,7 +11,7 @@
 namespace addnorm::doctor {
 namespace {
 
-enum class Reach { kLayer, kLayersBefore, kTokens, kSequences };
+enum class Reach { kLayer, kLayersBefore, kAnywhere, kTokens, kSequences };
 
 struct Consequence {
   std::string_view cause, effect;
@@ -24,7 +24,7 @@ constexpr Consequence kConsequences[] = {
     {"norm-axis", "padding-leak", Reach::kTokens},
     {"norm-axis", "batch-leak", Reach::kSequences},
     {"residual-missing", "norm-misplaced", Reach::kLayer},
-    {"rounded-statistics", "cast-to-half", Reach::kLayer},
+    {"rounded-statistics", "cast-to-half", Reach::kAnywhere},
     {"dead-norm", "gradient-zero", Reach::kLayer},
     {"idle-sublayer", "gradient-zero", Reach::kLayer},
     {"norm-overflow", "gradient-zero", Reach::kLayer},
@@ -58,6 +58,7 @@ bool reaches(Reach reach, const Finding& cause, const Finding& effect) {
     case Reach::kLayer:
       return are_near(cause, effect);
     case Reach::kLayersBefore:
+    case Reach::kAnywhere:
       return true;
     case Reach::kTokens:
       return leaks(cause, effect, "tokens");

@@ -1,4 +1,4 @@
-"""What is found in the graph of a forward pass. The graphs are written by hand: no model runs."""
+"""Tests the finders on graphs of forward passes that are written by hand: no model runs."""
 
 import pytest
 

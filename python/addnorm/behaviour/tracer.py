@@ -13,12 +13,12 @@ from .._undo import Undo
 from .structure import leading, main_output
 from .subject import Subject, Unmeasured
 
-# What rounding leaves where values cancel, as in convolutions by Fourier transforms: 1e-6.
+# Limits of a share. Rounding leaves 1e-6 where values cancel, as in convolutions by Fourier transforms.
 LIMIT, LIMIT_16_BIT = 1e-5, 1e-3
 
 
 class Targets(NamedTuple):
-    """Of a loss that is the cross-entropy of the next token."""
+    """The targets of a loss that is the cross-entropy of the next token."""
 
     time: int  # the dimension along which it is the next one
     tokens: Tensor  # after which it comes
@@ -50,7 +50,7 @@ class Focus(NamedTuple):
 
 
 class Input:
-    """What the model reads: an embedding's output, or a batch of vectors."""
+    """An input of the model: an embedding's output, or a batch of vectors."""
 
     def __init__(self, index: Tensor | None) -> None:
         self.index = index
@@ -150,7 +150,7 @@ class Tracer:
         return gradient
 
     def _pass_out(self, module: nn.Module, gradient: Tensor) -> Tensor:
-        """What reads a module at other tokens is part of the module around it, as attention is of
+        """Cuts the gradient. The readers of a module at other tokens are part of the module around it, as attention is of
         its projections; or it reads a memory, whose tokens are not those of the output."""
         if not self._cuts or not self.focus.matches(gradient):
             return gradient
