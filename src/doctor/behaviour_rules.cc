@@ -152,7 +152,7 @@ constexpr BehaviourRule kBehaviourRules[] = {
      "its {detail} are the same for all tokens", "{detail} that depend on the token",
      "look at what the projection reads, and for a broadcast or an index in place of all tokens"},
     {"heads-alike", exceeds_limit, kSuspicious, kSuspicious,
-     "{detail} give the same weights to the same keys", "heads that differ",
+     "{detail} give the same weights to the same keys as another one", "heads that differ",
      "look at the reshape into heads, and whether one projection was copied into all heads"},
     {"head-silent", exceeds_limit, kSuspicious, kSuspicious, "the values of {detail} are 0",
      "heads that all add something", "look at what sets rows of the value projection to 0"},

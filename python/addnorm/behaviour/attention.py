@@ -46,8 +46,8 @@ class AttentionChecks:
             self._factors.setdefault(self._s.where(), kwargs.get("scale") or q.shape[-1]**-0.5)
             for what, tensor in ("queries", q), ("keys", k), ("values", v):
                 self._see_operand(what, tensor)
-            if all(t.dim() == 4 and t.shape[1] > 1 and rms(t[:, 1:] - t[:, :1]) < CONSTANT * rms(t) for t in (q, k)):
-                self._found["heads-alike", self._s.where()] = f"all {q.shape[1]} heads"
+            if q.dim() == 4 and q.shape[:2] == k.shape[:2] and rms(q) > 0 and rms(k) > 0:
+                self._add_heads(torch.cat([q.detach().flatten(2) / rms(q), k.detach().flatten(2) / rms(k)], -1))
 
     def _see_softmax(self, args: Any, kwargs: Any, result: Tensor) -> None:
         dim = kwargs.get("dim", args[1] if len(args) > 1 else -1)
@@ -99,8 +99,16 @@ class AttentionChecks:
             return
         w = weights.double()
         is_uniform = bool((w.amax(-1) - w.amin(-1)).max() < 1e-3) or _is_uniform_where_visible(w)
-        if not is_uniform and bool((w[:, 1:] - w[:, :1]).abs().max() < 1e-6):
-            self._found["heads-alike", self._s.where()] = f"all {weights.shape[1]} heads"
+        if not is_uniform:
+            self._add_heads(w.flatten(2))
+
+    def _add_heads(self, heads: Tensor) -> None:
+        """Notes heads whose values [sequences, heads, values] are those of another one."""
+        count = heads.shape[1]
+        alike = {i for i in range(count) for j in range(count)
+                 if i != j and bool((heads[:, i] - heads[:, j]).abs().max() < 1e-6)}
+        if alike:
+            self._found["heads-alike", self._s.where()] = f"{len(alike)} of {count} heads"
 
     def add(self) -> None:
         self._weights.clear()
