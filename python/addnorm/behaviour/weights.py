@@ -16,8 +16,12 @@ from .subject import Subject
 def measure_zero_rows(s: Subject) -> None:
     """Adds weight-zeros for matrices of which some rows or columns are exactly 0. The row of a padding_idx and what
     stands behind it, and matrices of zeros alone, are no fault."""
+    table = getattr(s.model, "get_input_embeddings", lambda: None)()
     for name, parameter in _matrices(s):
-        if is_sharded(parameter) or min(parameter.shape) < 4:
+        # Other tables may begin with zeros, and keep them in the rows of tokens that they have not met.
+        is_other_table = table is not None and isinstance(s.model.get_submodule(parent_of(name)), nn.Embedding) and \
+            parameter is not getattr(table, "weight", None)
+        if is_other_table or is_sharded(parameter) or min(parameter.shape) < 4:
             continue
         for what, count in _zeros(s, parameter):
             s.add("weight-zeros", count, where=name, detail=f"{plural(count, what)} of {parameter.shape[what != 'row']}")
