@@ -7,7 +7,7 @@ from typing import Dict, List, Optional, Tuple
 from ..record.graph import Op, Value
 from .norms import NormFinder
 from .operators import BIASED, MIXING, RANDOM, REORDERING, SCALING
-from .parts import Branch, Linear, Sum
+from .parts import Linear, Sum
 from .values import STREAM, Branches, StreamValues
 
 MOST_MIXED = 12  # operators between the stream and a sum that gates have mixed

@@ -68,7 +68,7 @@ class NormMeasurement:
         is_unit = "from_one" in self._numbers and is_unit_length(self._numbers)
         is_known = not is_unit and not self._is_other and "length" in self._numbers
         fit = read_norm(self._numbers, self._count, self._known) if is_known else {}
-        if not fit or is_explained(fit):
+        if not fit or "vanished" in fit or is_explained(fit):
             self._keep(fit, is_unit)
             return
         self._fit(statistics_numbers, self._sample, lambda numbers: self._keep(
