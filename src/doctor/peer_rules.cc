@@ -4,7 +4,9 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "doctor/places.h"
@@ -20,29 +22,52 @@ constexpr std::size_t kLeastPeers = 4;
 
 /// A number at a place.
 struct Seen {
-  const ProfileEntry* entry;
+  Site site;
   double value;
 };
 
-/// Returns the one that differs, if all others are alike; nullptr otherwise. `is_alike` compares
+/// The one that differs from its peers, and their number and usual value.
+struct Odd {
+  Seen seen;
+  double usual;
+  std::size_t n_peers;
+};
+
+/// Returns the one that differs, if all others are alike; nothing otherwise. `is_alike` compares
 /// two values; it must hold among all peers, and for none with the one that is returned.
 template <typename Alike>
-const Seen* odd_one_out(const std::vector<Seen>& all, const Alike& is_alike) {
-  if (all.size() < kLeastPeers + 1) return nullptr;
+std::optional<Odd> odd_one_out(const std::vector<Seen>& all, const Alike& is_alike) {
+  if (all.size() < kLeastPeers + 1) return std::nullopt;
   const Seen* odd = nullptr;
   for (const Seen& one : all) {
     const auto alike = std::ranges::count_if(
         all, [&](const Seen& other) { return is_alike(one.value, other.value); });
     if (static_cast<std::size_t>(alike) + 1 == all.size()) continue;  // all but the odd one
-    if (alike > 1 || odd != nullptr) return nullptr;
+    if (alike > 1 || odd != nullptr) return std::nullopt;
     odd = &one;
   }
-  return odd;
+  if (odd == nullptr) return std::nullopt;
+  return Odd{*odd, (odd == &all.front() ? all[1] : all.front()).value, all.size() - 1};
 }
 
-}  // namespace
+bool has_finding_at(const Findings& findings, const Site& site, std::string_view prefix = "") {
+  return std::ranges::any_of(findings, [&](const Finding& finding) {
+    return finding.site == site && finding.rule.starts_with(prefix);
+  });
+}
 
-namespace {
+/// A finding at the odd one, in the words of its rule.
+Finding finding_of(const Odd& odd, std::string_view rule, std::string what, std::string because,
+                   std::string fix) {
+  return {.rule = rule,
+          .severity = Severity::kSuspicious,
+          .site = odd.seen.site,
+          .what = std::move(what),
+          .because = std::move(because),
+          .fix = std::move(fix),
+          .measured = odd.seen.value,
+          .expected = odd.usual};
+}
 
 /// The input of a sublayer as a·s + b·h.
 struct Passage {
@@ -124,41 +149,21 @@ void find_gated_streams(const Subject& subject, Findings& findings) {
   });
 }
 
-namespace {
-
-bool has_finding_at(const Findings& findings, const Site& site, std::string_view prefix) {
-  return std::ranges::any_of(findings, [&](const Finding& finding) {
-    return finding.site == site && finding.rule.starts_with(prefix);
-  });
-}
-
-double usual_of(const std::vector<Seen>& all, const Seen* odd) {
-  return (odd == &all.front() ? all[1] : all.front()).value;
-}
-
-}  // namespace
-
 void find_odd_sums(const Subject& subject, Findings& findings) {
   constexpr double kOdd = 0.1;
   std::map<SublayerKind, std::vector<Seen>> streams, branches;
   for_sums(subject, [&](const ProfileEntry& sum, const probe::SumFit& fit) {
     if (!sum.site.in_layer() || !fit.from_x || !fit.from_branch) return;
-    streams[sum.site.sublayer].push_back({&sum, *fit.from_x + fit.from_before.value_or(0)});
-    branches[sum.site.sublayer].push_back({&sum, *fit.from_branch});
+    streams[sum.site.sublayer].push_back({sum.site, *fit.from_x + fit.from_before.value_or(0)});
+    branches[sum.site.sublayer].push_back({sum.site, *fit.from_branch});
   });
   const auto add_odd = [&](const std::vector<Seen>& sums, const char* part) {
-    const Seen* odd = odd_one_out(sums, [](double a, double b) { return std::abs(a - b) < kOdd; });
-    if (odd == nullptr || has_finding_at(findings, odd->entry->site, "")) return;
-    const double usual = usual_of(sums, odd);
-    findings.push_back(
-        {.rule = "sum-odd",
-         .severity = Severity::kSuspicious,
-         .site = odd->entry->site,
-         .what = fmt::format("the sum takes {:.3g} times the {}", odd->value, part),
-         .because = fmt::format("{:.3g} times in the {} other layers", usual, sums.size() - 1),
-         .fix = "use one factor in all layers, or say the other one in the config",
-         .measured = odd->value,
-         .expected = usual});
+    const auto odd = odd_one_out(sums, [](double a, double b) { return std::abs(a - b) < kOdd; });
+    if (!odd || has_finding_at(findings, odd->seen.site)) return;
+    findings.push_back(finding_of(
+        *odd, "sum-odd", fmt::format("the sum takes {:.3g} times the {}", odd->seen.value, part),
+        fmt::format("{:.3g} times in the {} other layers", odd->usual, odd->n_peers),
+        "use one factor in all layers, or say the other one in the config"));
   };
   for (const auto& [kind, sums] : streams) add_odd(sums, "stream");
   for (const auto& [kind, sums] : branches) add_odd(sums, "branch");
@@ -171,22 +176,17 @@ void find_odd_scales(const Subject& subject, Findings& findings) {
     const bool has_slope = norm.site.in_layer() && fit.divisor && fit.divisor->slope;
     if (has_slope && *fit.divisor->slope > 0)
       places[{norm.site.sublayer, norm.site.point}].push_back(
-          {&norm, 1 / std::sqrt(*fit.divisor->slope)});
+          {norm.site, 1 / std::sqrt(*fit.divisor->slope)});
   });
   for (const auto& [place, norms] : places) {
-    const Seen* odd =
+    const auto odd =
         odd_one_out(norms, [](double a, double b) { return std::abs(a / b - 1) < kOdd; });
-    if (odd == nullptr || has_finding_at(findings, odd->entry->site, "")) continue;
-    const double usual = usual_of(norms, odd);
+    if (!odd || has_finding_at(findings, odd->seen.site)) continue;
     findings.push_back(
-        {.rule = "norm-scale-odd",
-         .severity = Severity::kSuspicious,
-         .site = odd->entry->site,
-         .what = fmt::format("its output is {:.3g} times the normalized row", odd->value),
-         .because = fmt::format("{:.3g} times in the {} other layers", usual, norms.size() - 1),
-         .fix = "use one factor in all layers",
-         .measured = odd->value,
-         .expected = usual});
+        finding_of(*odd, "norm-scale-odd",
+                   fmt::format("its output is {:.3g} times the normalized row", odd->seen.value),
+                   fmt::format("{:.3g} times in the {} other layers", odd->usual, odd->n_peers),
+                   "use one factor in all layers"));
   }
 }
 
@@ -198,24 +198,16 @@ void find_odd_epsilon(const Subject& subject, Findings& findings) {
     const Site& site = norm.site;
     const double epsilon = fit.declared_eps.value_or(0);
     if (site.in_layer() && epsilon > 0)
-      places[{site.sublayer, site.point, site.norm, site.projection}].push_back({&norm, epsilon});
+      places[{site.sublayer, site.point, site.norm, site.projection}].push_back({site, epsilon});
   });
   for (const auto& [place, norms] : places) {
-    const Seen* odd = odd_one_out(
+    const auto odd = odd_one_out(
         norms, [](double a, double b) { return std::abs(std::log(a / b)) < std::log(kOdd); });
-    if (odd == nullptr) continue;
-    const Site& site = odd->entry->site;
-    const double usual = usual_of(norms, odd);
-    if (has_finding_at(findings, site, "epsilon")) continue;
-    findings.push_back({.rule = "epsilon-odd",
-                        .severity = Severity::kSuspicious,
-                        .site = site,
-                        .what = fmt::format("ε is {:.0e}", odd->value),
-                        .because = fmt::format("the same norm of the {} other layers has {:.0e}",
-                                               norms.size() - 1, usual),
-                        .fix = fmt::format("set ε to {:.0e}", usual),
-                        .measured = odd->value,
-                        .expected = usual});
+    if (!odd || has_finding_at(findings, odd->seen.site, "epsilon")) continue;
+    findings.push_back(finding_of(
+        *odd, "epsilon-odd", fmt::format("ε is {:.0e}", odd->seen.value),
+        fmt::format("the same norm of the {} other layers has {:.0e}", odd->n_peers, odd->usual),
+        fmt::format("set ε to {:.0e}", odd->usual)));
   }
 }
 

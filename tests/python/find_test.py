@@ -81,17 +81,24 @@ def without_sum(w, x):
     return w.feed_forward(w.norm(w.op("add", x, w.attention(w.norm(x)))))
 
 
-def found(layer, count=3):
-    w, elements = Writer(), []
+def write_stack(w, path, layer, count):
+    """Writes layers that read one after the other, and a norm; returns the layers and the norm's output."""
+    elements = []
     x = Value(torch.zeros(SHAPE))
     for i in range(count):
-        w.module, module = f"layers.{i}", Layer()
+        w.module, module = f"{path}.{i}", Layer()
         elements.append(Element(w.module, module))
         w.graph.events.append(Enter(w.module, [x]))
         given, x = x, layer(w, x)
         w.graph.events.append(Leave(w.module, module, [given], [x]))
     w.module = ""
-    w.graph.outputs = [w.norm(x)]
+    return elements, w.norm(x)
+
+
+def found(layer, count=3):
+    w = Writer()
+    elements, output = write_stack(w, "layers", layer, count)
+    w.graph.outputs = [output]
     return find_streams(w.graph, elements, NAMED)
 
 
@@ -133,19 +140,11 @@ def test_finds_a_gate_between_stream_and_branch():
 
 
 def test_another_list_of_layers_that_reads_something_else_has_a_stream_of_its_own():
-    w, elements, outputs = Writer(), [], []
-    for stack in "encoder", "decoder":
-        x = Value(torch.zeros(SHAPE))
-        for i in range(2):
-            w.module, module = f"{stack}.{i}", Layer()
-            elements.append(Element(w.module, module))
-            w.graph.events.append(Enter(w.module, [x]))
-            given, x = x, pre_norm(w, x)
-            w.graph.events.append(Leave(w.module, module, [given], [x]))
-        w.module = ""
-        outputs.append(w.norm(x))
-    w.graph.outputs = outputs[1:]
-    streams = find_streams(w.graph, elements, NAMED).streams
+    w = Writer()
+    encoder, _ = write_stack(w, "encoder", pre_norm, 2)
+    decoder, output = write_stack(w, "decoder", pre_norm, 2)
+    w.graph.outputs = [output]
+    streams = find_streams(w.graph, encoder + decoder, NAMED).streams
     assert [[subs[0].layer for subs in stream.layers] for stream in streams] == [[0, 1], [2, 3]]
     assert [stream.embedding is not None for stream in streams] == [True, False]
     assert [stream.is_last for stream in streams] == [False, True]
