@@ -9,10 +9,11 @@ from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 from torch import nn
 
-from ..._structure import entry, parent_of
+from ..._core import family_facts
+from ..._structure import HEADS, entry, parent_of
+from ..find.layers import Element
 from ..find.names import ATTENTION, is_of_other_axes, is_projection, names_mhc, output_dim, squashing, weight_named
 from ..fit.batch import Numbers
-from ..find.layers import Element
 from .measured import Measured
 from .profile import SeenSublayer
 
@@ -22,8 +23,6 @@ PLACEMENTS = {"before": "pre", "after": "post", "before inside": "sandwich", "in
 
 EPSILONS = ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "variance_epsilon",
             "eps", "epsilon")
-KNOWN_NORM = r"gpt2|bert|roberta|llama|mistral|qwen[23]|gemma[23]?|gemma3_text|olmo2|t5|phi3?|gpt_neox|opt"
-PLAIN_GAMMA = r"gpt2|bert|roberta|llama|mistral|qwen[23]|olmo2|t5|phi3?|gpt_neox|opt"
 
 
 class Declared:
@@ -33,6 +32,7 @@ class Declared:
         """recipe: what the user has said of the model; it goes first."""
         self._model, self._elements, self._recipe, self._measured = model, elements, recipe, measured
         self.modules = dict(model.named_modules())
+        self._family = family_facts(str(self.config("model_type")))
 
     def config(self, *names: str) -> Any:
         return entry(getattr(self._model, "config", None), *names)
@@ -54,10 +54,7 @@ class Declared:
         return {key: value for key, value in own.items() if isinstance(value, (str, float))}
 
     def gamma_form(self) -> Optional[str]:
-        kind = str(self.config("model_type"))
-        return self._recipe.get("gamma_form") or (
-            "one_plus" if re.fullmatch(r"gemma|gemma2|gemma3|gemma3_text|qwen3_next", kind) else
-            "plain" if re.fullmatch(PLAIN_GAMMA, kind) else None)
+        return self._recipe.get("gamma_form") or self._family.get("gamma_form")
 
     def measured_gamma_form(self, entries: List[Numbers]) -> Optional[str]:
         """Of norms that nothing declares: what most of them do."""
@@ -139,8 +136,7 @@ class Declared:
         """By the names of most norms; a name of one's own counts for less than what all of them do."""
         declared = Counter(filter(None, map(self.norm_kind, norms))).most_common(1)
         centred = [entry["centred"] > 0.5 for entry in entries if "centred" in entry]
-        is_known = re.fullmatch(KNOWN_NORM, str(self.config("model_type"))) or \
-            any(type(n) in (nn.LayerNorm, getattr(nn, "RMSNorm", None)) for n in norms)
+        is_known = "norm" in self._family or any(type(n) in (nn.LayerNorm, getattr(nn, "RMSNorm", None)) for n in norms)
         if declared and declared[0][0] == "layer" and not is_known and centred and not any(centred):
             return "rms"
         return declared[0][0] if declared else None
@@ -184,15 +180,14 @@ class Declared:
 
     def facts(self) -> Dict[str, Any]:
         modules = dict(self._elements[0].module.named_modules())
-        heads = ("num_attention_heads", "n_head", "num_heads", "n_heads", "heads")
         layers = 1 + max((site.layer for site in self._measured.entries if site.layer is not None),
                          default=len(self._elements) - 1)
         norms = self.norm_facts([self._elements[0].module], list(self._measured.entries.values()))
         facts = {
             "d_model": self._measured.width,
             "n_layers": layers,
-            "n_heads": next((n for n in (self.config(*heads), *(
-                entry(m, *heads) for m in modules.values())) if isinstance(n, int)), None),
+            "n_heads": next((n for n in (self.config(*HEADS), *(
+                entry(m, *HEADS) for m in modules.values())) if isinstance(n, int)), None),
             "d_ff": next((m.weight.shape[output_dim(m)] for name, m in modules.items()
                           if is_projection(m) and not ATTENTION.search(name) and
                           weight_named(name, False) in ("up", "gate")
