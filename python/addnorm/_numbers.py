@@ -7,6 +7,8 @@ import struct
 import torch
 from torch import Tensor
 
+from .probe.fit.batch import to_host
+
 
 class Numbers:
     """Numbers that are read with one transfer from each device."""
@@ -24,10 +26,5 @@ class Numbers:
 
     def read(self) -> list[float]:
         """Returns the numbers in the order of add()."""
-        values = [0] * len(self._tensors)
-        for device in dict.fromkeys(t.device for t in self._tensors):
-            here = [i for i, t in enumerate(self._tensors) if t.device == device]
-            for i, value in zip(here, torch.cat([self._tensors[i] for i in here]).tolist()):
-                values[i] = value
         return [struct.unpack("f", struct.pack("i", v))[0] if is_float else v
-                for v, is_float in zip(values, self._is_float)]
+                for (v,), is_float in zip(to_host(self._tensors), self._is_float)]

@@ -8,15 +8,13 @@ import torch
 from torch import Tensor
 
 from ._numbers import Numbers
-from ._samples import Compared, Sample, flat
+from ._samples import RESOLUTION, Compared, Sample, flat
 from ._undo import Undo
 
 Line = Dict[str, Any]
 
 _SENTINELS = 4  # parameters of an optimizer whose gradients are followed to its next step
 
-# Half of the distance between neighbours, as a part of the value: a smaller change is rounded away.
-RESOLUTION = {torch.bfloat16: 2.0**-9, torch.float16: 2.0**-12}
 
 
 class Rate:

@@ -14,6 +14,9 @@ from ._snapshot import has_memory
 
 _WIDTH = 256
 
+# Half of the distance between neighbours, as a part of the value: a smaller change is rounded away.
+RESOLUTION = {torch.bfloat16: 2.0**-9, torch.float16: 2.0**-12}
+
 
 class Compared(NamedTuple):
     """A sample, compared with the values after the step."""

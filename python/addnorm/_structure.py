@@ -10,6 +10,7 @@ from typing import Any
 from torch import Tensor, nn
 
 
+HEADS = "num_attention_heads", "n_head", "num_heads", "n_heads", "heads"  # names of the number of heads
 NORM_CLASS = re.compile(r"norm|^rms", re.I)  # names of classes that normalize
 
 

@@ -19,8 +19,8 @@ from torch.optim import optimizer as optimizers
 
 from ._numbers import Numbers
 from ._ranks import Ranks
-from ._records import RESOLUTION, Line, Record, Unheld
-from ._samples import Compared, Sample, compared
+from ._records import Line, Record, Unheld
+from ._samples import RESOLUTION, Compared, Sample, compared
 from ._sharded import gathers_parameters
 from ._undo import Undo
 

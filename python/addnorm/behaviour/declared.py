@@ -8,16 +8,13 @@ from typing import Any, Iterator
 import torch
 from torch import Tensor, nn
 
-from .._structure import entry
-from .attention import PRODUCTS
+from .._structure import HEADS, entry
+from .operators import DROPOUTS, PRODUCTS, SOFTMAX, dropout_rate
 from .structure import main_output, relative_difference, some
 from .subject import Subject
 
-SOFTMAX = {"softmax", "_softmax"}
-DROPOUTS = {"dropout", "dropout_"}
 CASTS = {"to", "half", "bfloat16", "type"}
 POSITIONS = re.compile(r"wpe|embed_positions?|(position|pos)(al)?_?(emb(ed)?(dings?)?)?s?")
-HEADS = "num_attention_heads", "n_head", "num_heads", "n_heads", "heads"
 
 
 class Computed:
@@ -25,12 +22,11 @@ class Computed:
 
     def __init__(self, s: Subject) -> None:
         self._s = s
-        self._config = getattr(s.model, "config", None)
         self._heads: dict[str, int] = {}
         self._rates: dict[float, list[str]] = {}
         self._product: torch.Size | None = None  # the shape of the last product
         self._dropped: Tensor | None = None  # the last result of a dropout
-        self._before_softmax: dict[str, float] = {}
+        self._before_softmax: dict[str, None] = {}  # places, in their order
         self._casts: dict[str, str] = {}
         self._is_wide = all(p.dtype == torch.float32 for p in s.parameters.values())
 
@@ -43,25 +39,20 @@ class Computed:
             if isinstance(result, Tensor) and result.dim() == 4 and result.shape == self._product:
                 self._heads.setdefault(self._s.where(), result.shape[1])
             if self._dropped is not None and args and args[0] is self._dropped:
-                self._before_softmax.setdefault(self._s.where(), 1)
+                self._before_softmax[self._s.where()] = None
         elif name == "scaled_dot_product_attention" and args and args[0].dim() == 4:
             self._heads.setdefault(self._s.where(), args[0].shape[1])
-        elif name in DROPOUTS:
-            self._see_dropout(args, kwargs, result)
+        elif name in DROPOUTS and (rate := dropout_rate(name, args, kwargs)) > 0:
+            self._dropped = result
+            self._rates.setdefault(rate, []).append(self._s.where())
         elif name in CASTS and self._is_wide and isinstance(result, Tensor):
             if result.dtype in (torch.float16, torch.bfloat16) and result.dim() > 1:
                 self._casts.setdefault(self._s.where(), str(result.dtype).replace("torch.", ""))
 
-    def _see_dropout(self, args: Any, kwargs: Any, result: Any) -> None:
-        rate = kwargs.get("p", args[1] if len(args) > 1 else 0.5)
-        if kwargs.get("training", args[2] if len(args) > 2 else True) and rate > 0:
-            self._dropped = result
-            self._rates.setdefault(float(rate), []).append(self._s.where())
-
     def add(self) -> None:
         self._dropped = None
-        heads = entry(self._config, *HEADS)
-        if isinstance(heads, int) and entry(self._config, "head_ratio") is None:  # which ConvBERT divides heads by
+        heads = entry(self._s.config, *HEADS)
+        if isinstance(heads, int) and entry(self._s.config, "head_ratio") is None:  # which ConvBERT divides heads by
             for place, count in self._heads.items():
                 if count != heads:
                     self._s.add("unlike-config", count, limit=heads, where=place, detail="heads")
@@ -73,7 +64,7 @@ class Computed:
 
     def _add_rates(self) -> None:
         """Adds dropout rates that no entry of the configuration has."""
-        known = {value for key, value in _entries(self._config) if "drop" in key and isinstance(value, (int, float))}
+        known = {value for key, value in _entries(self._s.config) if "drop" in key and isinstance(value, (int, float))}
         if not known:
             return
         for rate, places in self._rates.items():
@@ -90,8 +81,7 @@ def _autocasts() -> bool:
 
 
 def _entries(config: Any) -> Iterator[tuple[str, Any]]:
-    values = config if isinstance(config, dict) else getattr(config, "__dict__", {})
-    yield from values.items()
+    yield from (config if isinstance(config, dict) else getattr(config, "__dict__", {})).items()
 
 
 # -- Positions and logits --
@@ -133,7 +123,7 @@ class Indices:
             self._s.add("positions-wrong", repeated, where=place,
                         detail="tokens of a sequence have the position of another one")
             return True
-        config = getattr(self._s.model, "config", None)
+        config = self._s.config
         longest = entry(config, "max_position_embeddings", "n_positions")
         firsts = {0, getattr(table, "offset", 0), 0 if table.padding_idx is None else table.padding_idx + 1,
                   (entry(config, "pad_token_id") or 0) + 1 if table.padding_idx is not None else 0,
@@ -146,9 +136,8 @@ class Indices:
 
     def _add_logits(self, output: Any) -> None:
         """Adds logits that are not what the head returned, unless the configuration scales or bounds them."""
-        config = getattr(self._s.model, "config", None)
         logits = main_output(output)
-        if self._head is None or logits is None or any(value is not None for key, value in _entries(config)
+        if self._head is None or logits is None or any(value is not None for key, value in _entries(self._s.config)
                                                        if "logit" in key or "softcap" in key):
             return
         place, made = self._head

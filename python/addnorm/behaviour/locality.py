@@ -126,8 +126,7 @@ def _of_targets(inputs: list[Input], targets: Targets | None) -> list[Input]:
 def _declared_causal(s: Subject, targets: Targets | None) -> str:
     if targets:
         return "it is trained on the next token"
-    config = getattr(s.model, "config", None)
-    if getattr(config, "is_decoder", None) is True:
+    if getattr(s.config, "is_decoder", None) is True:
         return "config.is_decoder"
     name = type(s.model).__name__
     return f"the class is {name}" if name.endswith("ForCausalLM") else ""

@@ -1,11 +1,12 @@
-"""What shows in PyTorch's functions while a forward runs: attention-scale, dropout-on-stream, and
+"""What shows in PyTorch's functions while a forward runs: attention-scale, attention-scale-odd, dropout-on-stream, and
 dropout that is alive in evaluation."""
 
 from __future__ import annotations
 
 import math
+import statistics
 import weakref
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any, Callable, NamedTuple
 
@@ -14,12 +15,14 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from .._structure import entry
-from .attention import PRODUCTS, multiple
 from .structure import of_all_layers, rms, some
 from .subject import Subject
 
 _SCALES = ("attention_multiplier", "query_pre_attn_scalar", "attn_scale", "softmax_scale")
-_DROPOUTS = {"dropout", "dropout_", "feature_dropout", "alpha_dropout", "dropout1d", "dropout2d"}
+DROPOUTS = {"dropout", "dropout_", "feature_dropout", "alpha_dropout", "dropout1d", "dropout2d"}
+PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum", "__matmul__", "__rmatmul__"}
+SOFTMAX = {"softmax", "_softmax"}
+MOST_VALUES = 2**18  # of scores that are compared
 _MAPS = {"linear", "addmm", "conv1d", *PRODUCTS}
 _SUMS = {"add", "add_", "__add__", "__radd__", "__iadd__"}
 
@@ -48,8 +51,8 @@ class Functions(TorchFunctionMode):
 # -- Dropout --
 
 
-def _dropout_rate(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
-    if name in _DROPOUTS:
+def dropout_rate(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
+    if name in DROPOUTS:
         rate = kwargs.get("p", args[1] if len(args) > 1 else 0.5)
         training = kwargs.get("training", args[2] if len(args) > 2 else True)
         return float(rate) if training else 0.0
@@ -68,7 +71,7 @@ class LiveDropout:
         self.places: list[str] = []
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
-        if _dropout_rate(name, args, kwargs) > 0 and self._s.where() not in self.places:
+        if dropout_rate(name, args, kwargs) > 0 and self._s.where() not in self.places:
             self.places.append(self._s.where())
 
     def text(self) -> str:
@@ -106,7 +109,7 @@ class StreamDropout:
         return known is not None and known() is x
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
-        if name in _MAPS or name in _DROPOUTS and args and self._is_mapped(args[0]):
+        if name in _MAPS or name in DROPOUTS and args and self._is_mapped(args[0]):
             self._mapped[id(result)] = weakref.ref(result)
         if name in _SUMS and len(args) > 1:
             x, f = args[0], args[1]
@@ -114,7 +117,7 @@ class StreamDropout:
             if is_sum and (id(x) in self._stream or id(f) in self._stream):
                 self._stream[id(result)] = self._sums[id(result)] = result
             return
-        rate = _dropout_rate(name, args, kwargs) if name in _DROPOUTS else 0.0
+        rate = dropout_rate(name, args, kwargs) if name in DROPOUTS else 0.0
         x = args[0] if args else kwargs.get("input")
         if rate > 0 and id(x) in self._sums and self._s.runs[-1].inside:
             layer = next((m for m in reversed(self._s.runs[-1].inside) if m in self._in_layers), None)
@@ -158,18 +161,19 @@ class AttentionScale:
         self._projections: list[Tensor] = []
         self._products: list[_Product] = []
         self.found: dict[str, tuple[float, int]] = {}
+        self._factors: dict[str, float] = {}  # of the product alone
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
         if name in ("linear", "addmm") or name in PRODUCTS and _has_parameter(args):
             self._projections = [*self._projections[-2:], result.detach()]
         elif name in PRODUCTS and len(operands := _operands(args)) == 2:
             q, k = operands
-            if q.dim() > 2 and q.shape[-1] >= 8:
+            if q.dim() > 2:
                 self._products = [*self._products[-1:], _Product(q, k, result, result._version)]
         elif name == "scaled_dot_product_attention":
             self._add(args[0].detach(), args[1].detach(),
                       kwargs.get("scale") or args[0].shape[-1]**-0.5)
-        elif name in ("softmax", "_softmax"):
+        elif name in SOFTMAX:
             logits = (args[0] if args else kwargs["input"]).detach()
             for product in reversed(self._products):
                 if product.result.shape == logits.shape:
@@ -179,7 +183,10 @@ class AttentionScale:
                     break
 
     def _add(self, q: Tensor, k: Tensor, factor: float) -> None:
-        width = q.shape[-1]
+        width, place = q.shape[-1], self._s.where()
+        self._factors.setdefault(place, factor)
+        if width < 8:  # 1 and 1/√d are not far enough apart
+            return
         if k.shape[-1] != width and k.dim() > 1 and k.shape[-2] == width:
             k = k.transpose(-1, -2)
         if k.shape[-1] != width or _has_equal_rows(q) or _has_equal_rows(k):
@@ -192,7 +199,6 @@ class AttentionScale:
         of_q, of_k = map(rms, projected)
         if abs(math.log(of_q / of_k * width**0.5)) < 0.3:
             return  # T5's weights: the factor is in their size
-        place = self._s.where()
         self.found.setdefault(place, (factor * rms(q) / of_q * rms(k) / of_k, width))
 
     def _projected(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor] | None:
@@ -227,7 +233,8 @@ class AttentionScale:
         """A factor that is near 1/√d, or near 1; others may be anything (1/d, a learned one)."""
         self._products.clear()
         self._projections.clear()
-        config = getattr(self._s.model, "config", None)
+        self._add_odd_factors()
+        config = self._s.config
         if entry(config, *_SCALES) is not None or getattr(config, "scale_attn_weights", None) is False:
             self._s.leave("attention-scale", "the configuration says which scale attention has")
             return
@@ -235,6 +242,18 @@ class AttentionScale:
             if any(abs(math.log(factor / usual)) < 0.1 for usual in (1.0, width**-0.5) if factor > 0):
                 self._s.add("attention-scale", factor, limit=width**-0.5, where=place,
                             detail=f"heads of width {width}")
+
+    def _add_odd_factors(self) -> None:
+        """Adds the one factor of q·k that is unlike those of its counterparts in all other layers."""
+        groups: dict[str, list[str]] = defaultdict(list)
+        for place in self._factors:
+            groups[of_all_layers(place)].append(place)
+        for places in groups.values():
+            usual = statistics.median(self._factors[place] for place in places)
+            odd = [p for p in places if usual <= 0 or abs(self._factors[p] / usual - 1) > 0.05]
+            if len(places) > 4 and len(odd) == 1 and usual > 0:
+                self._s.add("attention-scale-odd", self._factors[odd[0]], limit=usual, where=odd[0],
+                            detail=f"{len(places) - 1} other layers")
 
 
 def _is_turned(t: Tensor, projected: Tensor) -> bool:
@@ -256,6 +275,20 @@ def _has_parameter(args: Any) -> bool:
 
 def _operands(args: Any) -> list[Tensor]:
     return [a for a in args if isinstance(a, Tensor) and a.is_floating_point()]
+
+
+def multiple(scores: Tensor, product: Tensor) -> float | None:
+    """Returns c if scores = c·product in all entries that no mask hides, of some rows."""
+    scores, product = (t.detach().reshape(-1, t.shape[-1]) for t in (scores, product))
+    stride = 1 + scores.numel() // MOST_VALUES
+    scores, product = scores[::stride], product[::stride]
+    visible = torch.isfinite(scores) & (scores > -1e4)
+    y, x = scores[visible].double(), product[visible].double()
+    if not len(y) or not x.square().sum() > 0:
+        return None
+    factor = float((x * y).sum() / x.square().sum())
+    is_multiple = math.isfinite(factor) and bool((y - factor * x).norm() < 0.01 * y.norm())
+    return factor if is_multiple else None
 
 
 def _has_equal_rows(t: Tensor) -> bool:

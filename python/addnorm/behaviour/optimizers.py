@@ -8,15 +8,13 @@ from typing import Any
 
 import torch
 
+from .._samples import RESOLUTION
 from .._structure import parent_of
 from .gradients import cover
 from .structure import is_norm, of_all_layers, rms, some
 from .subject import Subject
 
 Groups = dict[int, tuple[Any, dict[str, Any]]]  # of each parameter's id: its optimizer and its group
-
-# Half of the distance between neighbours, as a part of the value: a smaller change is rounded away.
-_RESOLUTION = {torch.bfloat16: 2.0**-9, torch.float16: 2.0**-12}
 
 
 def measure_optimizer(s: Subject, optimizers: list[Any], sizes: dict[str, float | None]) -> None:
@@ -76,7 +74,7 @@ def _measure_updates(s: Subject, groups: Groups, sizes: dict[str, float | None])
         s.leave("update-ratio", "the optimizer is neither Adam, AdamW nor SGD, or has no step")
         return
     dtype = max(set(dtypes), key=dtypes.count)
-    s.add("update-ratio", median(ratios), limit=_RESOLUTION.get(dtype, 0.0), where="weights",
+    s.add("update-ratio", median(ratios), limit=RESOLUTION.get(dtype, 0.0), where="weights",
           detail=str(dtype).replace("torch.", ""))
 
 

@@ -51,6 +51,7 @@ class Subject:
         self.model, self.inputs, self.named, self.loss = model, tuple(inputs), dict(named), loss
         self.names = {module: name for name, module in model.named_modules()}
         self.parameters = dict(model.named_parameters())
+        self.config = getattr(model, "config", None)
         self.sizes = Counter(place for name in self.parameters for place in places_of(name))
         self.runs: list[Calls] = []
         self.rounding: float | None = None  # how much one rounding changes the output, where that was measured

@@ -14,14 +14,13 @@ from .subject import Subject
 def measure_ties(s: Subject) -> None:
     """How many parameters hold a matrix that embedding and head are said to share, or look as if
     they were meant to."""
-    config = getattr(s.model, "config", None)
-    pair = _declared_pair(s.model) if entry(config, "tie_word_embeddings") else None
+    pair = _declared_pair(s.model) if entry(s.config, "tie_word_embeddings") else None
     if pair is not None and not _share(*pair):
         s.add("tying-broken", 2, limit=1, where=_name_of(s, pair[1]),
               declared="config.tie_word_embeddings",
               detail=f"they differ by {100 * relative_difference(*pair):.2g} %")
         return
-    if entry(config, "torchscript"):  # which has two parameters over one memory on purpose
+    if entry(s.config, "torchscript"):  # which has two parameters over one memory on purpose
         return
     embeddings = [s.parameters.get(f"{name}.weight", m.weight) for m, name in s.names.items()
                   if isinstance(m, nn.Embedding)]

@@ -58,9 +58,8 @@ def measure_initial_sizes(s: Subject) -> None:
     biases = [m.bias for m in s.names if hasattr(m, "bias") and isinstance(m.bias, Tensor) and not is_norm(m)]
     if len(biases) < 2 or any(bool(bias.any()) for bias in biases):
         return
-    config = getattr(s.model, "config", None)
-    usual = entry(config, "initializer_range")
-    has_others = any(hasattr(config, key) for key in ("initializer_std", "init_std", "embedding_initializer_range"))
+    usual = entry(s.config, "initializer_range")
+    has_others = any(hasattr(s.config, key) for key in ("initializer_std", "init_std", "embedding_initializer_range"))
     for name, parameter in s.parameters.items():
         if is_norm(s.model.get_submodule(parent_of(name))) and parameter.dim() == 1:
             expected = float(not name.endswith("bias"))
@@ -68,6 +67,6 @@ def measure_initial_sizes(s: Subject) -> None:
             if abs(mean - expected) > 0.2 and abs(mean) > 1e-3:
                 s.add("initial-size", mean, limit=expected, where=name, detail="in the mean")
     for name, parameter in _matrices(s) if isinstance(usual, float) else ():
-        is_table = isinstance(s.model.get_submodule(parent_of(name)), nn.Embedding)
-        if parameter.requires_grad and not (is_table and has_others) and rms(parameter) > 2 * usual > 0:
-            s.add("initial-size", rms(parameter), limit=usual, where=name, detail="in the root mean square")
+        is_table, size = isinstance(s.model.get_submodule(parent_of(name)), nn.Embedding), rms(parameter)
+        if parameter.requires_grad and not (is_table and has_others) and size > 2 * usual > 0:
+            s.add("initial-size", size, limit=usual, where=name, detail="in the root mean square")

@@ -36,10 +36,10 @@ def measure_zero(s: Subject, g: Gradients) -> None:
     small = {name: "exactly 0" for name, size in sizes.items()
              if size == 0 and (name in judged or s.parameters[name].dim() > 1)}
     matrices = [name for names in inner for name in names if s.parameters[name].dim() > 1]
-    for name, share in _lost(matrices, sizes, LOST):
+    for name, share in _lost(matrices, sizes):
         small[name] = f"{share:.1g} of that of other matrices"
     for names in inner:
-        for name, share in _lost(names, sizes, LOST):
+        for name, share in _lost(names, sizes):
             small[name] = f"{share:.1g} of that of its counterparts in other layers"
     small = _without_excused(s, g, small)
     for place in cover(s, small, small):
@@ -47,11 +47,11 @@ def measure_zero(s: Subject, g: Gradients) -> None:
         s.add("gradient-zero", sum(s.parameters[n].numel() for n in names), where=place, detail=small[names[0]])
 
 
-def _lost(names: list[str], sizes: dict[str, float], least: float) -> Iterator[tuple[str, float]]:
-    """Yields names with gradients below a share of the median over all of them, and that share."""
+def _lost(names: list[str], sizes: dict[str, float]) -> Iterator[tuple[str, float]]:
+    """Yields the names with a gradient that is lost beside the others, and its share of the median."""
     median = statistics.median(sizes[name] for name in names) if names else 0.0
     for name in names:
-        if 0 < sizes[name] < least * median:
+        if 0 < sizes[name] < LOST * median:
             yield name, sizes[name] / median
 
 
