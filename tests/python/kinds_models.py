@@ -27,6 +27,11 @@ def heads(x):
     return x.unflatten(-1, (HEADS, -1)).transpose(1, 2)
 
 
+def causal(scores):
+    n = scores.shape[-1]
+    return scores.masked_fill(torch.ones(n, n, dtype=torch.bool).triu(1), -1e9)
+
+
 class Steps(nn.Module):
     """The steps that both makes share."""
 
@@ -34,8 +39,7 @@ class Steps(nn.Module):
         return q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
 
     def softmax(self, scores):
-        n = scores.shape[-1]
-        return scores.masked_fill(torch.ones(n, n, dtype=torch.bool).triu(1), -float("inf")).softmax(-1)
+        return causal(scores).softmax(-1)
 
     def attend(self, h):
         q, k, v = (heads(t) for t in self.project(h))

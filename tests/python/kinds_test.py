@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 import addnorm  # noqa: E402
 import kinds_models as models  # noqa: E402
-from kinds_models import LAYERS, WIDTH, replace  # noqa: E402
+from kinds_models import LAYERS, WIDTH, causal, replace  # noqa: E402
 from torch import nn  # noqa: E402
 
 torch.set_num_threads(1)  # threads only wait for each other on models as small as these
@@ -132,11 +132,6 @@ def modulated(join, one):
 def scaled_by_depth(layer, index):
     replace(layer, norm_1=lambda s, known, x: known(x) / math.sqrt(index + 1),
             norm_2=lambda s, known, x: known(x) / math.sqrt(index + 1))
-
-
-def causal(scores):
-    n = scores.shape[-1]
-    return scores.masked_fill(torch.ones(n, n, dtype=torch.bool).triu(1), -1e9)
 
 
 def added_norm(s, known, x):

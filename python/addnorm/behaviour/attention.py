@@ -25,8 +25,8 @@ class AttentionChecks:
         self._weights: list[tuple[Tensor, int]] = []  # the last results of a softmax, and its axis
         self._product: tuple[Tensor, Tensor, Tensor] | None = None  # q, k and q·k, the last ones
         self._found: dict[tuple[str, str], str] = {}  # check and place
-        # Operands of 0, by place, in their order; and operands that are not, by the place that layers share. Some models
-        # begin with operands of 0 in all layers.
+        # Operands of 0, by place, in their order; and operands that are not, by the place that layers share. Some
+        # models begin with operands of 0 in all layers.
         self._zero: dict[tuple[str, str], None] = {}
         self._live: set[tuple[str, str]] = set()
 

@@ -150,8 +150,8 @@ class Tracer:
         return gradient
 
     def _pass_out(self, module: nn.Module, gradient: Tensor) -> Tensor:
-        """Cuts the gradient. The readers of a module at other tokens are part of the module around it, as attention is of
-        its projections; or it reads a memory, whose tokens are not those of the output."""
+        """Cuts the gradient. The readers of a module at other tokens are part of the module around it, as attention is
+        of its projections; or the module reads a memory, whose tokens are not those of the output."""
         if not self._cuts or not self.focus.matches(gradient):
             return gradient
         self._is_clean[module] = not _elsewhere(self.focus.energy(gradient), self.focus.at)

@@ -24,7 +24,8 @@ def measure_zero_rows(s: Subject) -> None:
         if is_other_table or is_sharded(parameter) or min(parameter.shape) < 4:
             continue
         for what, count in _zeros(s, parameter):
-            s.add("weight-zeros", count, where=name, detail=f"{plural(count, what)} of {parameter.shape[what != 'row']}")
+            size = parameter.shape[0 if what == "row" else 1]
+            s.add("weight-zeros", count, where=name, detail=f"{plural(count, what)} of {size}")
 
 
 def _matrices(s: Subject) -> Iterator[tuple[str, Tensor]]:

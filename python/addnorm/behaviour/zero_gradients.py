@@ -56,8 +56,8 @@ def _lost(names: list[str], sizes: dict[str, float]) -> Iterator[tuple[str, floa
 
 
 def _has_no_rows(s: Subject, g: Gradients, name: str) -> bool:
-    """Whether a module was called with no rows, as an expert to which no token was routed, or an embedding that may have
-    been called with padding alone."""
+    """Whether a module was called with no rows, as an expert to which no token was routed, or is an embedding that may
+    have been called with padding alone."""
     module = owner_of(s, name)
     is_padded = isinstance(module, nn.Embedding) and module.padding_idx is not None
     return is_padded or any(0 in shape for shape in g.calls.shapes.get(module, ()))

@@ -1,0 +1,140 @@
+"""The computation of a model beside its configuration, its weights and its optimizer."""
+
+import types
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import addnorm  # noqa: E402
+import kinds_models as models  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+from kinds_models import LENGTH, causal, replace  # noqa: E402
+from torch import nn  # noqa: E402
+
+torch.set_num_threads(1)  # threads only wait for each other on models as small as these
+RATE = 0.1
+
+
+def model(make="modules"):
+    """A decoder with dropout on its branches, and a configuration."""
+    found = models.decoder(make)
+    found.config = types.SimpleNamespace(num_attention_heads=4, hidden_dropout=RATE, initializer_range=0.2)
+    for parameter in found.parameters():
+        if parameter.dim() > 1:
+            nn.init.normal_(parameter, std=0.2)
+    for layer in found.layers:
+        replace(layer, join=lambda s, known, x, f: known(x, F.dropout(f, RATE, s.training)))
+    return found
+
+
+def decay(found, odd):
+    """An optimizer whose weight decay differs for the matrices with such a name."""
+    groups = [[p for n, p in found.named_parameters() if (odd in n) == is_odd] for is_odd in (False, True)]
+    return torch.optim.AdamW([{"params": groups[0], "weight_decay": 0.1}, {"params": groups[1], "weight_decay": 0}])
+
+
+def step(name, change):
+    """Replaces a step of the third layer."""
+    return lambda m: replace(m.layers[2], **{name: change})
+
+
+def of_weight(find, change):
+    def plant(m):
+        with torch.no_grad():
+            change(find(m))
+    return plant
+
+
+def positions(make_ids):
+    def plant(m):
+        known = m.positions.forward
+        m.positions.forward = lambda ids: known(make_ids(ids))
+    return plant
+
+
+def without_biases(m):
+    """A model before training: the biases of its linear maps are 0."""
+    for module in m.modules():
+        if isinstance(module, nn.Linear):
+            module.bias = nn.Parameter(torch.zeros(module.out_features))
+    return m
+
+
+BUGS = {
+    "another number of heads": ("unlike-config", lambda m: setattr(m.config, "num_attention_heads", 8)),
+    "another rate of dropout": (
+        "unlike-config", step("join", lambda s, known, x, f: x + F.dropout(f, 0.4, s.training))),
+    "dropout of the scores": (
+        "dropout-before-softmax", step("softmax", lambda s, known, z: F.dropout(causal(z), RATE, s.training).softmax(-1))),
+    "a cast within a model of float32": (
+        "cast-to-half", step("feed", lambda s, known, h: known(h).bfloat16().float())),
+    "positions that are repeated": ("positions-wrong", positions(lambda ids: ids // 2)),
+    "positions that begin behind the first": ("positions-wrong", positions(lambda ids: (ids + 1).clamp(max=LENGTH))),
+    "logits that are scaled": ("logits-changed", lambda m: replace(m, forward=lambda s, known, t: 3 * known(t))),
+    "logits of shifted words": (
+        "logits-changed", lambda m: replace(m, forward=lambda s, known, t: known(t).roll(1, -1))),
+    "rows of zeros": ("weight-zeros", of_weight(lambda m: m.layers[2].mlp.up.weight, lambda w: w[3:6].zero_())),
+    "columns of zeros": ("weight-zeros", of_weight(lambda m: m.layers[2].o_proj.weight, lambda w: w[:, 3:6].zero_())),
+    "tokens of zeros": ("weight-zeros", of_weight(lambda m: m.embedding.weight, lambda w: w[5:9].zero_())),
+}
+INITIAL = {
+    "weights that are too large": of_weight(lambda m: m.layers[2].mlp.up.weight, lambda w: w.mul_(5)),
+    "γ of 2": of_weight(lambda m: m.layers[2].norm_1.weight, lambda w: w.fill_(2)),
+    "β of 1": of_weight(lambda m: m.norm.bias, lambda w: w.fill_(1)),
+}
+
+
+def longer(found):
+    """With a table that has room for positions that begin at 1."""
+    found.positions = nn.Embedding(LENGTH + 1, models.WIDTH)
+    found.config.max_position_embeddings = LENGTH + 1
+    return found
+
+
+def rules(found, **options):
+    return {f.rule for f in addnorm.check(found, models.tokens(), **options).findings if f.severity != "note"}
+
+
+@pytest.mark.parametrize("make", models.MAKES)
+def test_a_model_that_does_as_it_says_is_not_accused(make):
+    found = longer(model(make))
+    assert rules(found, optimizer=decay(found, "norm")) == set()
+    assert rules(without_biases(model(make))) == set()
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_difference_is_named(name):
+    rule, plant = BUGS[name]
+    found = longer(model())
+    plant(found)
+    assert rules(found) == {rule}
+
+
+@pytest.mark.parametrize("name", INITIAL)
+def test_initial_weights_of_another_size_are_named(name):
+    found = without_biases(model())
+    INITIAL[name](found)
+    assert "initial-size" in rules(found)
+
+
+def test_weight_decay_of_some_matrices_alone_is_named():
+    found = model()
+    assert rules(found, optimizer=decay(found, "mlp.up")) == {"decay-uneven"}
+
+
+def test_a_head_without_values_is_named():
+    found = model()
+
+    def project(s, known, h):
+        q, k, v = known(h)
+        return q, k, torch.cat([torch.zeros_like(v[..., :12]), v[..., 12:]], -1)
+
+    replace(found.layers[2], project=project)
+    assert "head-silent" in rules(found)
+
+
+def test_a_configuration_that_scales_logits_is_believed():
+    found = model()
+    found.config.logit_scale = 3.0
+    replace(found, forward=lambda s, known, t: 3 * known(t))
+    assert rules(found) == set()
