@@ -1,4 +1,4 @@
-"""What shows in PyTorch's functions while a forward runs: attention-scale, attention-scale-odd, dropout-on-stream, and
+"""Checks by PyTorch's functions while a forward runs: attention-scale, attention-scale-odd, dropout-on-stream, and
 dropout that is alive in evaluation."""
 
 from __future__ import annotations
