@@ -39,27 +39,22 @@ class InnerNorm:
     """A norm of a sum within one autograd.Function: its backward returns the gradient of both outputs together."""
 
     def __init__(self, gave: Value, total: Tensor, gamma: Optional[Tensor]) -> None:
-        self.gave, self._gamma = gave, gamma
-        s, y = wide(total), gave.numbers
-        self._shape = s.shape
+        self.gave, self._total, self._gamma = gave, total, gamma
         # Whether the rows of y/γ have a mean of 0 tells LayerNorm from RMSNorm.
-        rows = wide(y).reshape(-1, s.shape[-1])
+        rows = wide(gave.numbers).reshape(-1, total.shape[-1])
         rows = rows if gamma is None else rows / gamma.masked_fill(gamma == 0, 1)
         self._centres = bool(rows.mean(-1).abs().max() < 1e-3)
-        centred = s - s.mean(-1, keepdim=True) if self._centres else s
-        self._size = centred.square().mean(-1, keepdim=True).sqrt().clamp(min=1e-300)
-        self._unit = centred / self._size
 
     def through(self, of_sum: Tensor, of_norm: Tensor) -> Dict[str, Tensor]:
         """The gradients of both outputs as they come back through the norm."""
-        return {"norm of normed": self._back(of_norm), "norm of sum": self._back(of_sum)}
+        back = {"norm of normed": vector_jacobian(self._normalize, self._total, of_norm),
+                "norm of sum": vector_jacobian(self._normalize, self._total, of_sum)}
+        return {key: gradient for key, gradient in back.items() if gradient is not None}
 
-    def _back(self, gradient: Tensor) -> Tensor:
-        g = gradient.reshape(self._shape)
-        g = g if self._gamma is None else g * self._gamma
-        along = (g * self._unit).mean(-1, keepdim=True) * self._unit
-        mean = g.mean(-1, keepdim=True) if self._centres else 0
-        return ((g - mean - along) / self._size).reshape(gradient.shape)
+    def _normalize(self, s: Tensor) -> Tensor:
+        s = s - s.mean(-1, keepdim=True) if self._centres else s
+        y = s / s.square().mean(-1, keepdim=True).sqrt().clamp(min=1e-300)
+        return y if self._gamma is None else self._gamma * y
 
 
 class Gradients:
@@ -202,7 +197,7 @@ class Gradients:
             gave = self._output_of(node, norm.gave, sub.total) if norm.read.root is sub.total.root else None
             if gave is not None:
                 gamma = self._parameters.get(norm.gamma or "") if gave is norm.gave else None
-                return InnerNorm(gave, self._rows.values(sub.total), None if gamma is None else wide(gamma))
+                return InnerNorm(gave, wide(self._rows.values(sub.total)), None if gamma is None else wide(gamma))
         return None
 
     def _output_of(self, node: Any, value: Value, total: Value, depth: int = 4) -> Optional[Value]:
