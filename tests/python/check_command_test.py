@@ -112,6 +112,14 @@ def test_help_says_what_the_function_returns(folder):
 # -- The progress of addnorm.check --
 
 
+def read_to_end(file):
+    """Reads until the line "end", however the terminal divides what was written."""
+    text = b""
+    while b"end" not in text or not text.endswith(b"\n"):
+        text += os.read(file, 10000)
+    return text.decode()
+
+
 def shown(monkeypatch, seconds, is_terminal=True):
     """Returns what check() writes to a terminal while its forward takes some seconds."""
     from addnorm import _progress
@@ -124,7 +132,7 @@ def shown(monkeypatch, seconds, is_terminal=True):
         patch.setattr(sys, "stderr", terminal)
         addnorm.check(model, small_models.tokens(), behaviour=False)
         print("end", file=terminal, flush=True)
-        text = os.read(own, 10000).decode()
+        text = read_to_end(own)
     os.close(own)
     return text
 
@@ -146,5 +154,5 @@ def test_nothing_is_shown_where_it_is_fast_or_there_is_no_terminal(monkeypatch):
         patch.setattr(sys, "stderr", terminal)
         addnorm.check(small_models.decoder(1), small_models.tokens(), behaviour=False)
         print("end", file=terminal, flush=True)
-        assert os.read(own, 1000) == b"end\r\n"
+        assert read_to_end(own) == "end\r\n"
     os.close(own)
