@@ -23,6 +23,15 @@ TEST(Accepted, NamesARuleOrARuleWithinAPlace) {
     EXPECT_FALSE(accepts(name, finding)) << name;
   }
   EXPECT_FALSE(accepts("residual-missing@layer 2", later));
+  const Finding named{.rule = "residual-missing",
+                      .site = Site{6, SublayerKind::kAttention, Point::kSum},
+                      .where = "decoder.block.1.cross"};
+  for (const char* place :
+       {"layer 6", "layer 6, attention", "decoder.block.1", "decoder.block.1.cross"}) {
+    EXPECT_TRUE(accepts(std::string("residual-missing@") + place, named)) << place;
+  }
+  EXPECT_FALSE(accepts("residual-missing@decoder.block.11", named));
+  EXPECT_FALSE(accepts("residual-missing@layer 1", named));
   EXPECT_FALSE(is_accepted(finding, {}));
 }
 

@@ -32,6 +32,26 @@ constexpr Rule* kRules[] = {
 
 }  // namespace
 
+namespace {
+
+/// Names a place as the code does, where one number counts the layers of several stacks:
+/// "decoder.layer.3.cross_attn, norm before it" in place of "layer 9, attention, norm before it".
+void name_place(const io::ProfileModel& model, Finding& finding) {
+  const Site& site = *finding.site;
+  const bool is_attention = site.sublayer == SublayerKind::kAttention;
+  const auto& modules = is_attention ? model.attention_modules : model.feed_forward_modules;
+  const std::string number = place_text(site);
+  if (site.layer >= modules.size() || modules[site.layer].empty() ||
+      !finding.where.starts_with(number))
+    return;
+  const std::string& module = modules[site.layer];
+  const char* sublayer = is_attention ? ", attention" : ", feed-forward";
+  const std::string name = module == finding.module ? module + sublayer : module;
+  finding.where.replace(0, number.size(), name);
+}
+
+}  // namespace
+
 std::vector<Finding> find_all(const Subject& subject) {
   std::vector<Finding> findings;
   for (Rule* rule : kRules) rule(subject, findings);
@@ -44,6 +64,7 @@ std::vector<Finding> find_all(const Subject& subject) {
     }
     if (site && site->in_layer() && site->layer < modules.size()) {
       finding.module = modules[site->layer];
+      name_place(subject.profile.model, finding);
     }
   }
   std::ranges::stable_sort(findings, {}, &Finding::severity);

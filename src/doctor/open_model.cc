@@ -98,7 +98,8 @@ ModelFiles read_folder(const std::string& path) {
   const std::string config = (folder / "config.json").string();
   require(fs::exists(config), "{}: there is no config.json beside the weights", path);
   const auto tensors = [&] { return model::Weights(path, {}).besides({}); };
-  model::Recipe recipe = model::parse_recipe(io::read_file(config, io::kMostJsonBytes), config, tensors);
+  model::Recipe recipe =
+      model::parse_recipe(io::read_file(config, io::kMostJsonBytes), config, tensors);
   model::Naming naming = recipe.naming();
   return {std::move(recipe), model::Weights(path, std::move(naming))};
 }

@@ -25,6 +25,21 @@ TEST(Rules, SeeSumsThatDoNotPassTheirGradientOn) {
   EXPECT_THAT(found(subject), ElementsAre("residual-missing, layer 1, attention"));
 }
 
+TEST(Rules, NameSublayersOfSeveralStacksAsTheCodeDoes) {
+  Subject subject = sound();
+  subject.profile.model.layer_modules = {"encoder.0", "decoder.0"};
+  subject.profile.model.attention_modules = {"encoder.0.self", "decoder.0.cross"};
+  subject.profile.model.feed_forward_modules = {"", "decoder.0"};
+  sum_at(subject, 0, kAttention).from_x = 0;
+  sum_at(subject, 0, kFeedForward).from_x = 0;
+  sum_at(subject, 1, kAttention).from_x = 0;
+  sum_at(subject, 1, kFeedForward).from_x = 0;
+  EXPECT_THAT(found(subject), ElementsAre("residual-missing, encoder.0.self",
+                                          "residual-missing, layer 0, feed-forward",
+                                          "residual-missing, decoder.0.cross",
+                                          "residual-missing, decoder.0, feed-forward"));
+}
+
 TEST(Rules, SeeAResidualInsideASublayer) {
   Subject subject = sound();
   probe::SumFit& sum = sum_at(subject, 1, kFeedForward);

@@ -220,23 +220,26 @@ ProfileModel model_of(const Json& header) {
   const auto layers = value_or(model, "n_layers", std::size_t{0});
   require(layers <= kMostLayers, "n_layers is {}, must be at most {}", layers, kMostLayers);
   const DeclaredNorm norm = declared_norm(model);
-  return {.d_model = value_or(model, "d_model", std::size_t{0}),
-          .n_layers = layers,
-          .n_heads = value_or(model, "n_heads", std::size_t{0}),
-          .d_ff = value_or(model, "d_ff", std::size_t{0}),
-          .placement = value_or(model, "placement", std::string()),
-          .n_lanes = value_or(model, "n_lanes", std::size_t{0}),
-          .lane_form = value_or(model, "lane_form", std::string()),
-          .norm = norm.kind,
-          .eps = norm.eps,
-          .gamma_form = norm.gamma_form,
-          .initialization = known_name<Initialization>(model, "initialization"),
-          .architecture = value_or(model, "architecture", std::string()),
-          .model_type = value_or(model, "model_type", std::string()),
-          .parameters = value_or(model, "parameters", std::size_t{0}),
-          .layer_modules = value_or(model, "layer_modules", std::vector<std::string>()),
-          .stacks = stacks_of(model),
-          .seed = value_or(model, "seed", std::uint64_t{0})};
+  return {
+      .d_model = value_or(model, "d_model", std::size_t{0}),
+      .n_layers = layers,
+      .n_heads = value_or(model, "n_heads", std::size_t{0}),
+      .d_ff = value_or(model, "d_ff", std::size_t{0}),
+      .placement = value_or(model, "placement", std::string()),
+      .n_lanes = value_or(model, "n_lanes", std::size_t{0}),
+      .lane_form = value_or(model, "lane_form", std::string()),
+      .norm = norm.kind,
+      .eps = norm.eps,
+      .gamma_form = norm.gamma_form,
+      .initialization = known_name<Initialization>(model, "initialization"),
+      .architecture = value_or(model, "architecture", std::string()),
+      .model_type = value_or(model, "model_type", std::string()),
+      .parameters = value_or(model, "parameters", std::size_t{0}),
+      .layer_modules = value_or(model, "layer_modules", std::vector<std::string>()),
+      .attention_modules = value_or(model, "attention_modules", std::vector<std::string>()),
+      .feed_forward_modules = value_or(model, "feed_forward_modules", std::vector<std::string>()),
+      .stacks = stacks_of(model),
+      .seed = value_or(model, "seed", std::uint64_t{0})};
 }
 
 Coverage coverage_of(const Json& header) {
@@ -370,6 +373,8 @@ std::string profile_header(const ProfileModel& model) {
   put("model_type", model.model_type);
   put("parameters", model.parameters);
   put("layer_modules", model.layer_modules);
+  put("attention_modules", model.attention_modules);
+  put("feed_forward_modules", model.feed_forward_modules);
   for (const Stack& stack : model.stacks) {
     put_norm(known["stacks"].emplace_back(Json{{"first_layer", stack.first_layer}}), stack.norm);
   }

@@ -46,8 +46,11 @@ struct ProfileModel {
   std::string architecture;  ///< the name of a class
   std::string model_type;    ///< as config.json says it
   std::size_t parameters = 0;
-  std::vector<std::string> layer_modules;  ///< what the code calls each layer: "encoder.layer.3"
-  std::vector<Stack> stacks;               ///< where their norms differ
+  std::vector<std::string> layer_modules;  ///< The module of each layer: "encoder.layer.3".
+  /// The modules of the sublayers in each layer: "decoder.layer.3.cross_attn". They are only known
+  /// for networks of several stacks, and empty for a sublayer that is missing.
+  std::vector<std::string> attention_modules, feed_forward_modules;
+  std::vector<Stack> stacks;  ///< where their norms differ
   std::uint64_t seed = 0;
 
   /// Of a layer; of n_layers those behind the last one.

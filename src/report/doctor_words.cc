@@ -79,6 +79,24 @@ std::string input_text(const doctor::Subject& subject) {
   return fmt::format("Measured on {}{}.", subject.measured_on, loss);
 }
 
+std::string modules_text(const io::ProfileModel& model) {
+  const std::vector<std::string>& modules = model.layer_modules;
+  if (model.attention_modules.empty() || modules.empty()) return "";
+  const auto stack_of = [&](std::size_t layer) {
+    return modules[layer].substr(0, modules[layer].rfind('.'));
+  };
+  std::vector<std::string> parts;
+  for (std::size_t first = 0, end; first < modules.size(); first = end) {
+    for (end = first + 1; end < modules.size() && stack_of(end) == stack_of(first);) ++end;
+    const std::string& last = modules[end - 1];
+    parts.push_back(fmt::format(
+        "{} are {}",
+        end - first > 1 ? fmt::format("{} to {}", first, end - 1) : fmt::format("{}", first),
+        modules[first] == last ? last : fmt::format("{} to {}", modules[first], last)));
+  }
+  return fmt::format("Layers {}.", fmt::join(parts, "; "));
+}
+
 std::string depth_text(const std::vector<doctor::LayerNumbers>& rows) {
   const double depth = doctor::effective_depth(rows);
   if (std::isnan(depth)) return "";
@@ -185,9 +203,12 @@ std::string place_text(const PlaceKind& kind, const std::vector<std::size_t>& nu
 
 namespace {
 
-/// " (encoder.layer.3)", of several the first and the last.
+/// The layer's module in parentheses, " (encoder.layer.3)", or the first and the last of several.
+/// Empty where the place has this name itself.
 std::string modules_text(const Group& group) {
-  const auto has_one = [](const doctor::Finding* finding) { return !finding->module.empty(); };
+  const auto has_one = [](const doctor::Finding* finding) {
+    return !finding->module.empty() && !finding->where.starts_with(finding->module);
+  };
   const auto first = std::ranges::find_if(group.findings, has_one);
   if (first == group.findings.end()) return "";
   const std::string& last =

@@ -48,6 +48,10 @@ std::string model_text(const doctor::Subject& subject);
 /// "Measured on 2 × 64 random tokens: a loss of 5.55 nats."
 std::string input_text(const doctor::Subject& subject);
 /// "Effective depth: 9.3 of 12 layers …", or nothing.
+/// The modules of the layers, where one number counts those of several stacks: "Layers 0 to 5:
+/// encoder.block.0 to encoder.block.5; …". Empty for a network of one stack.
+std::string modules_text(const io::ProfileModel& model);
+
 std::string depth_text(const std::vector<doctor::LayerNumbers>& rows);
 
 /// Findings of one rule and severity with one fix, at several places.

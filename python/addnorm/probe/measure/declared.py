@@ -159,6 +159,16 @@ class Declared:
                     "plain" if norms and all(type(n) is nn.LayerNorm for n in norms) else
                     self.measured_gamma_form(entries))}
 
+    def sublayer_modules(self) -> Dict[str, List[str]]:
+        """The modules of the sublayers by layer, where layers are in several lists, or several in one module: there the
+        number of a layer says little."""
+        modules = [name for _, name in sorted(self._measured.layer_names.items())]
+        if len({parent_of(name) for name in modules}) == 1 and len(set(modules)) == len(modules):
+            return {}
+        return {f"{kind}_modules": [self._measured.sublayer_names.get((layer, kind), "")
+                                    for layer in sorted(self._measured.layer_names)]
+                for kind in ("attention", "feed_forward")}
+
     def stacks(self, usual: Dict[str, Any]) -> Optional[List[Dict[str, Any]]]:
         """Lists of layers whose norms are of other kinds, as of a vision tower and a language model. What is
         behind the layers belongs to the last list."""
@@ -201,6 +211,7 @@ class Declared:
             "model_type": self.config("model_type"),
             "layer_modules": [name for _, name in sorted(self._measured.layer_names.items())] or None,
             "stacks": self.stacks(norms),
+            **self.sublayer_modules(),
             **self._recipe,
         }
         return {key: value for key, value in facts.items() if value is not None}

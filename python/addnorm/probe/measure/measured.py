@@ -31,6 +31,7 @@ class Measured:
         self.sublayers: List[SeenSublayer] = []
         self.slots: Counter = Counter()  # (name in the layer, sublayer, slot) of norms
         self.layer_names: Dict[int, str] = {}
+        self.sublayer_names: Dict[Tuple[int, str], str] = {}  # the modules of sublayers
         self.width: Optional[int] = None
         self.lanes = 0  # of the stream, if it has several
         self.input_shape: Optional[torch.Size] = None  # of the stream that the first layer reads
@@ -56,6 +57,7 @@ class Measured:
         norms = [(slot, name_in_layer(norm, sub.module)) for slot, norm in sub.norms()]
         self.slots.update((name, sub.kind, slot) for slot, name in norms)
         self.layer_names.setdefault(sub.layer, sub.module)
+        self.sublayer_names.setdefault((sub.layer, sub.kind), sub.branch.module)
         self.sublayers.append(
             SeenSublayer(sub.kind, sub.layer, sub.module, sub.place, norms, sub.has_own_slots))
 
