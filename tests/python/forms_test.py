@@ -489,10 +489,10 @@ def test_a_report_does_not_hide_what_is_broken_among_notes():
 def test_a_norm_of_the_other_stacks_kind_is_named():
     model = made(TwoStacks)
     model.layers[1].ln_2 = RMSNorm()
-    assert "norm-kind: layer 1, feed-forward, norm before it" in found(check(model))
+    assert "norm-kind: layers.1.mlp, norm before it" in found(check(model))
     model = made(TwoStacks)
     model.decoder[1].ln_1.eps = 1e-2
-    assert found(check(model)) == ["epsilon-size: layer 5, attention, norm before it"]
+    assert found(check(model)) == ["epsilon-size: decoder.1.attn, norm before it"]
 
 
 def test_the_epsilon_of_one_of_two_layers_is_named():

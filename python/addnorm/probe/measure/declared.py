@@ -160,10 +160,9 @@ class Declared:
                     self.measured_gamma_form(entries))}
 
     def sublayer_modules(self) -> Dict[str, List[str]]:
-        """The modules of the sublayers by layer, where layers are in several lists, or several in one module: there the
-        number of a layer says little."""
-        modules = [name for _, name in sorted(self._measured.layer_names.items())]
-        if len({parent_of(name) for name in modules}) == 1 and len(set(modules)) == len(modules):
+        """The modules of the sublayers by layer, where layers are in several lists, such as an encoder's and a decoder's:
+        there the number of a layer says little."""
+        if len({parent_of(name) for name in self._measured.layer_names.values()}) == 1:
             return {}
         return {f"{kind}_modules": [self._measured.sublayer_names.get((layer, kind), "")
                                     for layer in sorted(self._measured.layer_names)]
