@@ -121,7 +121,7 @@ function layout(
 }
 
 /** The reach of a logarithmic axis on either side of the median value. Larger and smaller values
- * are cut off, so that the other curves can be told apart. */
+ * are cut off, so that the other curves stay distinct. */
 const REACH = 1e8;
 
 /** The y axis for the values within the interval. */

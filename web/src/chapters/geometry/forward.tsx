@@ -27,8 +27,8 @@ export const heightOf = (width: number) => Math.min(440, Math.round(0.88 * width
 const REACH = 2.45;
 const EDGE = 28; // pixels between a handle and the edge, for the handle's name
 
-/** The space of the drawings. Its reach covers every y, so that the picture does not change while x
- * moves, and the given points. */
+/** The space of the drawings. It contains the given points and every y, so that the picture does
+ * not change while x moves. */
 export function currentSpace(width: number, points: readonly Vector[] = [state.x.value]): Space {
   const height = heightOf(width);
   const half = Math.min(width, height) / 2;
