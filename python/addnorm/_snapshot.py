@@ -289,7 +289,7 @@ def _is_composite(tensor: Tensor) -> bool:
 
 
 def _script_attributes(module: Any) -> dict[str, Any]:
-    kind = getattr(module, "_concrete_type", None)  # None for a frozen module
+    kind = getattr(module, "_concrete_type", None)  # a frozen module lacks it
     return {} if kind is None else {name: module._c.getattr(name) for name in kind.get_attributes()}
 
 
