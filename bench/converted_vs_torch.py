@@ -63,7 +63,8 @@ class Step:
         return 1e3 * (time.perf_counter() - start)
 
 
-# By name: the shape, PyTorch's module, our module or None for the converted one, and whether AdamW updates it.
+# Keys are names. Values: the shape, PyTorch's module, our module or None for the converted
+# one, and whether AdamW updates it.
 JOBS = {}
 for shape in NORM_SHAPES:
     rows = f"{shape[0] * shape[1]}x{shape[2]}"

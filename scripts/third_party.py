@@ -17,7 +17,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
-# By Debian package: its licence, and the products that contain its code. "program" only loads shared libraries.
+# Debian packages: the licence, and the products that contain their code. "program" only loads shared libraries.
 DEBIAN = {
     "libcli11-dev": ("BSD-3-Clause", {"program", "wheel"}),
     "libdnnl-dev": ("Apache-2.0", {"program"}),
