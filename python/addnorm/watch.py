@@ -362,8 +362,8 @@ def _is_of_probe(error: Exception) -> bool:
 
 
 def _as_log(log: Any) -> Log | None:
-    """Returns the log function for the SummaryWriter or the run of Weights & Biases whose method `log` is. As log
-    functions themselves, these methods fail or lose numbers."""
+    """Returns the log function for a SummaryWriter or a run of Weights & Biases, if `log` is a method of one. Used
+    directly as log functions, these methods fail or lose numbers."""
     from .integrations import loggers
     name, owner = getattr(log, "__name__", ""), getattr(log, "__self__", None)
     if name in ("add_scalar", "add_scalars"):
