@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from typing import Any, Iterator, Mapping
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 _REPLICAS = "DataParallel", "DistributedDataParallel"
 _SHARDS = ("FullyShardedDataParallel",)  # their inner modules cannot be called alone
@@ -39,20 +39,6 @@ def _inner(model: nn.Module, wrappers: tuple[str, ...]) -> nn.Module | None:
         return None
     inner: nn.Module = model.module
     return inner
-
-
-def tensors(values: Any) -> Iterator[Tensor]:
-    """Yields the tensors in a model's inputs or outputs, in order."""
-    if isinstance(values, Tensor):
-        yield values
-    elif isinstance(values, Mapping):
-        for value in values.values():
-            yield from tensors(value)
-    elif isinstance(values, (list, tuple)):
-        for value in values:
-            yield from tensors(value)
-    elif hasattr(values, "__dict__") and not isinstance(values, (type, nn.Module)):
-        yield from tensors(list(vars(values).values()))
 
 
 def eager() -> contextlib.AbstractContextManager[Any]:

@@ -23,17 +23,24 @@ def is_within(name: str, outer: str) -> bool:
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
-    """Yields all tensors in nested tuples, lists, dictionaries and dataclasses, in order."""
+    """Yields all tensors in nested tuples, lists, dictionaries and dataclasses, in order. If the value itself is
+    another object, yields those in its attributes. Inside of a value, such an object may be a cache and is skipped."""
+    known = (Tensor, Mapping, list, tuple, type, nn.Module)
+    is_plain = hasattr(value, "__dict__") and not isinstance(value, known)
+    yield from _nested_tensors(vars(value) if is_plain else value)
+
+
+def _nested_tensors(value: Any) -> Iterator[Tensor]:
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, Mapping):
         for item in value.values():
-            yield from tensors_in(item)
+            yield from _nested_tensors(item)
     elif isinstance(value, (list, tuple)):
         for item in value:
-            yield from tensors_in(item)
+            yield from _nested_tensors(item)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        yield from tensors_in(vars(value))
+        yield from _nested_tensors(vars(value))
 
 
 def hidden_modules(model: nn.Module) -> dict[str, list[nn.Module]]:

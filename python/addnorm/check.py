@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping
 
 from . import _core
@@ -11,6 +10,8 @@ from .report import Report, names_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+
+    from ._loss import Loss
 
 
 def check(model: nn.Module, inputs: Any, *, loss: Callable[[Any], Tensor] | str | None = None,
@@ -41,6 +42,7 @@ def check(model: nn.Module, inputs: Any, *, loss: Callable[[Any], Tensor] | str 
     from torch import nn
 
     from . import _model
+    from ._loss import Loss
     from ._progress import Progress
     from ._snapshot import unchanged
     if not isinstance(model, nn.Module):
@@ -52,7 +54,7 @@ def check(model: nn.Module, inputs: Any, *, loss: Callable[[Any], Tensor] | str 
     with Progress("addnorm.check") as progress:
         progress.doing = "measures a forward and a backward"
         header, lines = unchanged(
-            lambda: _model.profile_of(_measure(network, _model.called(model), arguments, named, _Loss(loss),
+            lambda: _model.profile_of(_measure(network, _model.called(model), arguments, named, Loss(loss),
                                                tokens=tokens, **options)), model, arguments, named, loss)
         if behaviour:
             progress.doing = "runs the model with something changed"
@@ -68,24 +70,26 @@ def _call(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def _check_devices(network: nn.Module, inputs: Any) -> None:
-    from . import _model
+    from ._structure import tensors_in
     homes = {str(p.device) for p in network.parameters()}
     if "meta" in homes:
         raise _core.Error("model: has parameters on the device meta, where there are no values")
-    for tensor in _model.tensors(inputs):
+    for tensor in tensors_in(inputs):
         if homes and str(tensor.device) not in homes:
             raise _core.Error(f"inputs: a tensor is on {tensor.device}, the model on "
                               f"{', '.join(sorted(homes))}; move one of them")
 
 
 def _measure(network: nn.Module, called: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any],
-             loss: _Loss, **options: Any) -> Any:
+             loss: Loss, **options: Any) -> Any:
     """Returns a probe that has recorded one forward and backward."""
     from .probe import ProbeError, probe as begin
     try:
         probe = begin(network, **options)
         with probe:
-            loss(called(*arguments, **named)).backward()
+            value = loss(called(*arguments, **named))
+            if value.requires_grad:  # else only the forward is judged
+                value.backward()
     except (_core.Error, ProbeError) as error:
         raise _core.Error(_one_line(str(error))) from error
     except Exception as error:  # an error of the model's own code, or of a hook in it
@@ -102,61 +106,13 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-class _Loss:
-    """Reduces a model's output to the scalar that is differentiated."""
-
-    def __init__(self, loss: Callable[[Any], Tensor] | str | None) -> None:
-        if not (loss is None or loss == "own" or callable(loss)):
-            raise _core.Error(f'loss: is {loss!r}, must be a function of the output, "own" or None')
-        self._loss = loss
-
-    def __call__(self, output: Any) -> Tensor:
-        if callable(self._loss):
-            return _scalar("loss(output)", self._loss(output))
-        from ._structure import own_loss
-        own = own_loss(output)
-        if own is not None:
-            return _scalar("the output's loss", own)
-        if self._loss == "own":
-            raise _core.Error(f"loss: the output, a {type(output).__name__}, has no loss of its own")
-        return _directed(output)
-
-
-def _scalar(name: str, value: Any) -> Tensor:
-    import torch
-    if not isinstance(value, torch.Tensor):
-        raise _core.Error(f"loss: {name} is a {type(value).__name__}, must be a tensor with one number")
-    if value.numel() != 1:
-        raise _core.Error(f"loss: {name} has the shape {tuple(value.shape)}, must be one number")
-    if not value.requires_grad:
-        raise _core.Error(f"loss: {name} does not depend on a parameter that needs a gradient")
-    return value.reshape(())
-
-
-def _directed(output: Any) -> Tensor:
-    """Returns Σ y ⊙ r/√n for the output y with fixed random directions r. The mean square of y would
-    be a constant after a norm."""
-    import torch
-    from . import _model
-    for y in _model.tensors(output):
-        if y.requires_grad and y.is_floating_point():
-            rows = y.reshape(-1, y.shape[-1]) if y.dim() else y.reshape(1, 1)
-            n, features = rows.shape
-            generator = torch.Generator().manual_seed(0)
-            values = torch.randn(n + features, generator=generator).to(rows.device)
-            directions = values.as_strided((n, features), (1, 1))  # each row begins one value later
-            return (rows.float() * directions).sum() / math.sqrt(max(1, rows.numel()))
-    return torch.zeros((), requires_grad=True)  # no gradient is needed: only the forward is judged
-
-
 def _add_behaviour(header: dict[str, Any], lines: list[str], model: nn.Module, arguments: tuple[Any, ...],
                    named: dict[str, Any], loss: Any, optimizer: Any) -> None:
     """Adds the results of runs with changes. A failure here must not prevent the rest of the report."""
     from . import behaviour
     left_out: list[dict[str, str]] = header["coverage"].setdefault("left_out", [])
     try:
-        seen, unseen = behaviour.measure(model, arguments, named, loss=loss if callable(loss) else None,
-                                         optimizer=optimizer)
+        seen, unseen = behaviour.measure(model, arguments, named, loss=loss, optimizer=optimizer)
         lines += [json.dumps(line, separators=(",", ":"), allow_nan=False) for line in seen]
         left_out += unseen
     except Exception as error:

@@ -283,7 +283,7 @@ class watch:
 
     def _end_after_backward(self, output: Any) -> None:
         import torch
-        from . import _model
+        from ._structure import tensors_in
         engine = torch.autograd.Variable._execution_engine
         probe = self._probe
 
@@ -297,7 +297,7 @@ class watch:
         def arrived(gradient: Any) -> None:
             self._guarded(lambda: engine.queue_callback(end))
 
-        for tensor in _model.tensors(output) if probe is not None else ():
+        for tensor in tensors_in(output) if probe is not None else ():
             if tensor.requires_grad and not tensor.is_leaf:
                 probe.hook_gradient(tensor, arrived)
 
@@ -355,9 +355,9 @@ def _new_hooks(module: nn.Module, kind: str, old: set[int]) -> list[tuple[Callab
 def _is_of_probe(error: Exception) -> bool:
     """Whether the probe was running, so that the error may be the probe's own."""
     from . import probe
-    home = os.path.dirname(str(probe.__file__))
+    home = os.path.join(os.path.dirname(str(probe.__file__)), "")
     return isinstance(error, probe.ProbeError) or any(
-        os.path.dirname(frame.f_code.co_filename) == home
+        frame.f_code.co_filename.startswith(home)
         for frame, _ in traceback.walk_tb(error.__traceback__))
 
 

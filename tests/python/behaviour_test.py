@@ -76,7 +76,7 @@ def test_accuses_no_model_that_was_trained(name):
     optimizer = adamw(model, lr=3e-3)
     for _ in range(20):
         optimizer.zero_grad()
-        Subject(model, inputs, named, loss).loss_of(model(*inputs, **named)).backward()
+        Subject(model, inputs, named, loss).loss(model(*inputs, **named)).backward()
         optimizer.step()
     assert defects(check(model, inputs, named, loss, optimizer)[0]) == []
 
@@ -140,7 +140,7 @@ def test_leaves_out_what_it_cannot_run():
     assert {line["check"] for line in lines} <= {"parameter-frozen", "tying-broken"}
     assert any("no such input" in entry["why"] for entry in left_out)
     lines, left_out = check(models.GPT(), (models.tokens(),), {}, lambda y: y)
-    assert any("not one number" in entry["why"] for entry in left_out)
+    assert any("must be one number" in entry["why"] for entry in left_out)
     assert all(set(entry) == {"where", "why"} for entry in left_out)
 
 

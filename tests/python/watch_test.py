@@ -249,16 +249,19 @@ def probe_that_fails(probing):
     return probe
 
 
-@pytest.mark.parametrize("where", ["log", "path", "options", "probe in forward", "probe at the end"])
+@pytest.mark.parametrize("where", ["log", "path", "options", "probe in forward", "recorder in forward",
+                                   "probe at the end"])
 def test_an_error_within_ends_the_watching_and_not_the_training(where, monkeypatch, tmp_path):
     options = {"log": {"log": fails}, "path": {"path": tmp_path / "none" / "file"},
                "options": {"layers": "nothing"}}.get(where, {})
     if where == "probe in forward":
         monkeypatch.setattr(addnorm.probe, "probe", probe_that_fails(addnorm.probe))
+    if where == "recorder in forward":
+        monkeypatch.setattr("addnorm.probe.record.recorder.Recorder._result", fails)
     if where == "probe at the end":
         monkeypatch.setattr(addnorm.probe.Probe, "text", fails)
     model, expected = small_models.decoder(), train(small_models.decoder(), 4)
-    if where == "probe in forward":
+    if where.endswith("in forward"):
         model.calls -= 1  # its forward ran a second time
     with pytest.warns(UserWarning) as caught:
         with addnorm.watch(model, every=1, **options):

@@ -33,11 +33,11 @@ __all__ = ["measure"]
 
 
 def measure(model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], *,
-            loss: Callable[[Any], Tensor] | None = None,
+            loss: Callable[[Any], Tensor] | str | None = None,
             optimizer: Any = None) -> tuple[list[Line], list[dict[str, str]]]:
     """The lines of a profile for model(*inputs, **named), and what could not be measured and why.
 
-    loss       of the output; None: the model's own, else one that sends a gradient to every output
+    loss       as check() takes it; without a loss, every output gets a gradient
     optimizer  the optimizer of the parameters, or a list of several; None: nothing is said of it
 
     Runs the model three times and back three times; twice more where the batch has a padding mask

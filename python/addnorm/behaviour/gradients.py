@@ -32,7 +32,7 @@ class Gradients:
         self.trained = {n: p for n, p in s.parameters.items() if p.requires_grad}
         output = s.run(evaluate=evaluate, watch=watch)
         self.calls = s.runs[-1]
-        loss = s.loss_of(output)
+        loss = s.loss(output)
         self.loss = float(loss.detach())
         logits = main_output(output)
         has_logits = logits is not None and logits.requires_grad
@@ -349,7 +349,7 @@ def _loss_with_others(s: Subject, g: Gradients, names: list[str]) -> float:
             noise = torch.randn(value.shape, generator=generator).to(value.device, value.dtype)
             s.parameters[n].data.add_(noise * (0.3 * rms(value) + 0.1))
         with torch.enable_grad():  # the same kernels as before
-            return float(s.loss_of(s.run(evaluate=False)).detach())
+            return float(s.loss(s.run(evaluate=False)).detach())
     finally:
         for n, value in saved.items():
             s.parameters[n].data.copy_(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Any, Callable, Iterable
@@ -77,12 +78,15 @@ def leading(tensor: Tensor) -> tuple[int, ...]:
 
 
 def rms(tensor: Tensor) -> float:
-    return float(tensor.detach().double().square().mean().sqrt()) if tensor.numel() else 0.0
+    """The root of the mean square, summed in float64."""
+    values = tensor.detach().flatten()
+    return float(torch.linalg.vector_norm(values, dtype=torch.float64)) / math.sqrt(max(1, values.numel()))
 
 
 def relative_difference(a: Tensor, b: Tensor) -> float:
     """RMS of a − b over that of b."""
-    return rms(a.double() - b.double()) / max(rms(b), 1e-300)
+    wide = torch.float32 if is_16_bit(a) else a.dtype
+    return rms(a.to(wide) - b.to(wide)) / max(rms(b), 1e-300)
 
 
 def is_16_bit(tensor: Tensor | None) -> bool:

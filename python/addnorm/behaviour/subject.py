@@ -11,8 +11,9 @@ from typing import Any, Callable, Iterator, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
+from .._loss import Loss
 from .._snapshot import RandomState, find_generators
-from .._structure import own_loss, tensors_in
+from .._structure import tensors_in
 from .._undo import Undo
 from .structure import places_of, with_tensors
 
@@ -47,8 +48,9 @@ class Subject:
     """The model, one batch, and the lines that measuring it gives."""
 
     def __init__(self, model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any],
-                 loss: Callable[[Any], Tensor] | None) -> None:
-        self.model, self.inputs, self.named, self.loss = model, tuple(inputs), dict(named), loss
+                 loss: Callable[[Any], Tensor] | str | None) -> None:
+        self.model, self.inputs, self.named = model, tuple(inputs), dict(named)
+        self.loss = Loss(loss, is_of_all=True)
         self.names = {module: name for name, module in model.named_modules()}
         self.parameters = dict(model.named_parameters())
         self.config = getattr(model, "config", None)
@@ -115,19 +117,6 @@ class Subject:
         """The module whose forward is running."""
         return self.names[self.runs[-1].inside[-1]] if self.runs[-1].inside else ""
 
-    def loss_of(self, output: Any) -> Tensor:
-        """By the caller's function, or the model's own; or one that reaches every output."""
-        own = own_loss(output)
-        if self.loss is not None:
-            value = self.loss(output)
-        elif isinstance(own, Tensor) and own.numel() == 1:
-            value = own
-        else:
-            value = _in_random_directions(output)
-        if not isinstance(value, Tensor) or value.numel() != 1:
-            raise Unmeasured("the loss is not one number")
-        return value.reshape(())
-
     def accepts(self, *names: str) -> str | None:
         """The first of these arguments that the model's forward has."""
         known = self._parameters()
@@ -143,13 +132,3 @@ class Subject:
 
 def _copy(tensor: Tensor) -> Tensor:
     return tensor.detach().clone()
-
-
-def _in_random_directions(output: Any) -> Tensor:
-    generator = torch.Generator().manual_seed(0)
-    parts = [(torch.randn(t.shape, generator=generator).to(t.device, t.dtype) * t).sum()
-             / math.sqrt(max(1, t.numel()))
-             for t in tensors_in(output) if t.is_floating_point() and t.requires_grad]
-    if not parts:
-        raise Unmeasured("no output depends on a parameter that is trained")
-    return torch.stack([part.float() for part in parts]).sum()
