@@ -250,6 +250,10 @@ void find_detached_parts(const Subject& subject, Findings& findings) {
   });
 }
 
+/// The least part of a norm's output in a sum, beside the stream, that is a residual inside the
+/// sublayer.
+constexpr double kLeastInner = 0.25;
+
 void find_wrong_sums(const Subject& subject, Findings& findings) {
   const double common_skip = usual_skip(subject);
   const Placements placements = placements_of(subject.profile.model);
@@ -265,6 +269,16 @@ void find_wrong_sums(const Subject& subject, Findings& findings) {
     } else if (is_near(fit.from_x, 1) && !is_near(usual_x, 1) && !is_near(usual_x, 2) &&
                !begins_before_norms(subject, sum.site)) {
       report_missing_factor(sum.site, fit, usual_x, findings);
+    } else if (skip && fit.from_before.value_or(0) > kLeastInner) {
+      findings.push_back(
+          {.rule = "residual-twice",
+           .severity = Severity::kBroken,
+           .site = sum.site,
+           .what = fmt::format("the norm's output h is added beside the stream: {}", formula(fit)),
+           .because = fmt::format("s = {:.3g}·x + f{}", *skip, by_placement(subject)),
+           .fix = "remove the residual inside the sublayer: the sum around it adds the stream",
+           .measured = *fit.from_before,
+           .expected = 0});
     } else if (gain && fit.from_branch) {
       const double usual = *gain == 1 ? usual_gain(subject, sum.site) : *gain;
       const bool is_design = is_near(fit.from_branch, usual);

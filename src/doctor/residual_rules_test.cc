@@ -25,6 +25,18 @@ TEST(Rules, SeeSumsThatDoNotPassTheirGradientOn) {
   EXPECT_THAT(found(subject), ElementsAre("residual-missing, layer 1, attention"));
 }
 
+TEST(Rules, SeeAResidualInsideASublayer) {
+  Subject subject = sound();
+  probe::SumFit& sum = sum_at(subject, 1, kFeedForward);
+  sum.from_before = 0.24;
+  EXPECT_THAT(found(subject), IsEmpty());
+  sum.from_before = 0.26;
+  EXPECT_THAT(found(subject), ElementsAre("residual-twice, layer 1, feed-forward"));
+  sum.from_x = 0;  // the norm's output takes the place of the stream
+  sum.from_before = 1;
+  EXPECT_THAT(found(subject), ElementsAre("norm-over-stream, layer 1, feed-forward"));
+}
+
 TEST(Rules, SeeFactorsInOneSumAndTakeThemInAllForADesign) {
   Subject subject = sound();
   sum_at(subject, 1, kAttention).from_x = 0.7;

@@ -69,6 +69,16 @@ def gate(bias):
     return plant
 
 
+def adapter(layer, index):
+    """An adapter behind the feed-forward, with a residual of its own."""
+    layer.down, layer.up = nn.Linear(WIDTH, 6), nn.Linear(6, WIDTH)
+
+    def feed(s, known, h):
+        f = known(h)
+        return f + s.up(torch.relu(s.down(f)))
+    replace(layer, feed=feed)
+
+
 class FusedAddNorm(torch.autograd.Function):
     """s = x + f and y = (s − centre)/size, with one of several backwards."""
 
@@ -179,6 +189,12 @@ BUGS = {  # the rule, the layers with the bug, and the function that plants it
     "one head for all": ("heads-alike", [2], steps(
         norm_queries=lambda s, known, q: known(q)[:, :1].expand_as(q),
         norm_keys=lambda s, known, k: known(k)[:, :1].expand_as(k))),
+    "a residual inside a feed-forward": ("residual-twice", [2], steps(feed=lambda s, known, h: known(h) + h)),
+    "residuals inside feed-forwards": ("residual-twice", ALL, steps(feed=lambda s, known, h: h + known(h))),
+    "a residual inside attention": ("residual-twice", [3], steps(attend=lambda s, known, h: known(h) + h)),
+    "residuals inside attention": ("residual-twice", ALL, steps(attend=lambda s, known, h: known(h) + h)),
+    "half a residual inside": ("residual-twice", ALL, steps(feed=lambda s, known, h: known(h) + h / 2)),
+    "two residuals inside": ("residual-twice", [2], steps(feed=lambda s, known, h: h + known(h) + h)),
     "gates of whole sums": ("stream-gated", ALL, modulated(lambda x, f, g: g * (x + f), 1)),
     "a scale without its 1": ("modulation-around-zero", ALL, modulated(lambda x, f, g: x + g * f, 0)),
 }
@@ -197,6 +213,7 @@ SOUND = {
     "LoRA": lora(0.1),
     "router": router(lambda top: top),
     "a gate": gate(2.),
+    "serial adapters": adapter,
     "a norm written out": steps(**norm_by(lambda x, size: x / size)),
     "fused sums": fused("sound"),
     "a function with an unused output": steps(

@@ -39,7 +39,8 @@ class SumFinder:
                 return True
         states = [self._values.branches_of(v) for v in inputs]
         if states == [STREAM, STREAM]:
-            if self._add_again(inputs, total) or self._add_adapted(inputs, total):
+            if self._add_again(inputs, total) or self._add_beside_norm(inputs, total) or \
+                    self._add_adapted(inputs, total):
                 return True
             self._excuse_inner(inputs)
             return False
@@ -65,12 +66,37 @@ class SumFinder:
         last = self.last
         if last is None or last.stream is None or len(self._values.readers.get(last.total.root, [])) > 1:
             return False
-        if {v.root for v in inputs} != {last.total.root, last.stream.root}:
+        if {v.root for v in inputs} != {last.total.root, self._without_factor(last.stream).root}:
             return False
-        last.total = total
-        self._values.set(total, STREAM)
-        self._sum_of[total.root] = last
+        self._extend(last, total)
         return True
+
+    def _without_factor(self, value: Value) -> Value:
+        """x, where the value is a multiple of x."""
+        op = value.root.op
+        if op is None or op.name not in ("mul", "div") or any(v.tensor.numel() > 1 for v in op.inputs[1:]):
+            return value
+        return op.inputs[0]
+
+    def _extend(self, ended: Sum, total: Value) -> None:
+        """Moves the end of a sum to a later total."""
+        before = self._over_norms.get(ended.total.root)
+        if before is not None:
+            self._over_norms[total.root] = before
+        ended.total = total
+        self._values.set(total, STREAM)
+        self._sum_of[total.root] = ended
+
+    def _add_beside_norm(self, inputs: List[Value], total: Value) -> bool:
+        """x + (h + f), where h is the norm of x: the sublayer has a residual of its own. It is one sum of x, h and f."""
+        for value, other in (inputs, inputs[::-1]):
+            inner = self._over_norms.get(value.root)
+            norm = None if inner is None or inner.stream is None else self._norms.at(self._without_factor(inner.stream))
+            if norm is not None and inner is self.last and norm.read.root is other.root:
+                inner.stream = other
+                self._extend(inner, total)
+                return True
+        return False
 
     def _add_adapted(self, inputs: List[Value], total: Value) -> bool:
         """x + (f + a(f)): the branch f has a residual of its own, as behind serial adapters."""
@@ -172,7 +198,7 @@ class SumFinder:
         self._values.set(ended.total, STREAM)
         self._sum_of[ended.total.root] = ended
         self.last = ended
-        if ended.stream is not None and self._norms.at(ended.stream) is not None:
+        if ended.stream is not None and self._norms.at(self._without_factor(ended.stream)) is not None:
             self._over_norms[ended.total.root] = ended
         self.found.append(ended)
 
