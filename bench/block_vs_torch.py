@@ -1,9 +1,10 @@
-"""Times our Transformer block against PyTorch's, forward and backward in turn, in float32 and, where the processor
-has AVX-512, bfloat16 (PyTorch's by autocast), and says which share of the rate of its products the block has.
+"""Times our Transformer block against PyTorch's, forward and backward, in alternating runs, in float32 and,
+if the processor has AVX-512, in bfloat16 (PyTorch's by autocast). Also prints the block's speed as a share of
+the speed of its matrix products.
 
-    /usr/bin/python3 bench/block_vs_torch.py build/release/bin/block_bench
+ /usr/bin/python3 bench/block_vs_torch.py build/release/bin/block_bench
 
-Exits 1 where ours is slower, 2 where PyTorch runs without OpenBLAS or MKL and the benchmark would not be fair.
+Exits with 1 if ours is slower, with 2 if PyTorch runs without OpenBLAS or MKL, which would make the benchmark unfair.
 """
 
 import sys
@@ -37,7 +38,7 @@ class Torch:
 
 
 def attention_share(sizes):
-    """What attention's own products add to those of the linear layers, both with their backward."""
+    """The operations of attention's own products, relative to those of the linear layers, forward and backward."""
     _, length, d_model, _ = sizes
     return 2 * length * d_model / (12 * d_model * d_model)
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""How the program's threads get on beside busy processes: python3 bench/busy_machine.py [PROGRAM ...]
+"""Times the program's threads beside busy processes: python3 bench/busy_machine.py [PROGRAM ...]
 
 Times kernels, `train` and `study` on an idle machine and beside one, two and four processes that only compute. Each
-program runs as it is and with OMP_WAIT_POLICY=passive, which lets waiting threads sleep at once. All run in turn;
-the table has medians, and the ratio to the first program with `passive`.
+program runs with its defaults and with OMP_WAIT_POLICY=passive, which lets waiting threads sleep at once. The runs
+alternate. The table has medians, and the ratio to the first program with `passive`.
 """
 
 import argparse
@@ -82,7 +82,7 @@ def main():
                 for repeat in range(arguments.repeats + 1):
                     for variant, values in zip(variants, times):
                         values.append(measure(*variant))
-            medians = [statistics.median(values[1:]) for values in times]  # the first is the warm-up
+            medians = [statistics.median(values[1:]) for values in times]  # the first run is the warm-up
             print(f"{busy:<4}  {name:<22} " + "  ".join(f"{m:8.2f} ({m / medians[1]:5.2f})" for m in medians),
                   flush=True)
 

@@ -1,9 +1,9 @@
-"""Times PyTorch models against themselves converted by addnorm.torch, in turn, forward and backward: norms
-alone, a residual sum and its norm, and a training step of a six-layer encoder.
+"""Times PyTorch models against the same models converted by addnorm.torch, forward and backward, in alternating runs:
+norms alone, a residual sum and its norm, and a training step of a six-layer encoder.
 
-    PYTHONPATH=build/release/python /usr/bin/python3 bench/converted_vs_torch.py
+ PYTHONPATH=build/release/python /usr/bin/python3 bench/converted_vs_torch.py
 
-Exits 2 where PyTorch runs without OpenBLAS or MKL and the benchmark would not be fair.
+Exits with 2 if PyTorch runs without OpenBLAS or MKL, which would make the benchmark unfair.
 """
 
 import sys
@@ -20,7 +20,7 @@ NORM_SHAPES = (BATCH, LENGTH, D_MODEL), (8, 512, 768)
 
 
 class Sum(nn.Module):
-    """What most models write."""
+    """The sum and norm as most models write them."""
 
     def __init__(self, features):
         super().__init__()
@@ -46,7 +46,7 @@ def encoder(norm_first):
 
 
 class Step:
-    """Forward and backward; of a model also AdamW."""
+    """Forward and backward, and for a model also AdamW's step."""
 
     def __init__(self, module, shape, updates=False):
         self.module = module.train()
@@ -63,7 +63,8 @@ class Step:
         return 1e3 * (time.perf_counter() - start)
 
 
-# By name: the shape, PyTorch's module, what ours is if it is not that one converted, whether AdamW updates it.
+# Keys are names. Values: the shape, PyTorch's module, our module or None for the converted
+# one, and whether AdamW updates it.
 JOBS = {}
 for shape in NORM_SHAPES:
     rows = f"{shape[0] * shape[1]}x{shape[2]}"

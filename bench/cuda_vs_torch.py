@@ -1,5 +1,5 @@
-"""Add & norm of PyTorch, eager and compiled, and of Liger where it is installed, on an NVIDIA GPU:
-microseconds of device events, medians, as bench/cuda_bench.cc has them."""
+"""Times add & norm of PyTorch, eager and compiled, and of Liger if it is installed, on an NVIDIA GPU. Prints medians of
+device events in microseconds, like bench/cuda_bench.cc."""
 
 import statistics
 import sys
@@ -35,7 +35,7 @@ def add_rms_norm(x, branch, weight, bias):
 
 
 def liger():
-    """Its fused add and RMSNorm, None where it is not installed."""
+    """Liger's fused add and RMSNorm; None if it is not installed."""
     try:
         from liger_kernel.ops.fused_add_rms_norm import LigerFusedAddRMSNormFunction
     except ImportError as error:
@@ -48,7 +48,7 @@ def liger():
 
 
 def measure(call, cols, dtype=torch.bfloat16, rows=ROWS):
-    """Forward and backward; backward is that of a call which has been made once."""
+    """Times forward, and backward of one prior forward."""
     make = lambda *shape: torch.randn(*shape, device="cuda", dtype=dtype)
     x, branch, dy, ds = (make(rows, cols) for _ in range(4))
     weight, bias = (torch.ones(cols, device="cuda", dtype=dtype) for _ in range(2))
@@ -70,12 +70,12 @@ def main():
     if (fused := liger()) is not None:
         calls["rms Liger"] = fused
     for cols in widths:
-        torch.compiler.reset()  # each width is compiled anew, however many there were
+        torch.compiler.reset()  # compiles each width from scratch, however many there were
         for name, call in calls.items():
             try:
                 forward, backward = measure(call, cols)
                 print(f"{ROWS} x {cols:<6} {name:<15} forward {forward:9.1f} us  backward {backward:9.1f} us", flush=True)
-            except Exception as error:  # what a rival does not take is no failure of the others
+            except Exception as error:  # an error of one candidate must not end the others
                 print(f"{ROWS} x {cols:<6} {name:<15} {type(error).__name__}: {str(error)[:200]}", flush=True)
             torch.cuda.empty_cache()
     for name in ("rms eager", "rms compiled"):

@@ -1,7 +1,8 @@
-"""Times a site of four static lanes, forward and backward, beside the same written out in PyTorch, eager and compiled:
-carry, write, read and RMSNorm, lane by lane so that it fuses, with gradients of everything.
+"""Times one sublayer's connection of four static lanes, forward and backward, against the same written in PyTorch,
+eager and compiled: carry, write, read and RMSNorm. PyTorch's version works lane by lane, so that it fuses. All
+gradients are computed.
 
-    /usr/bin/python3 bench/lanes_vs_torch.py build/release/bin/lanes_bench
+ /usr/bin/python3 bench/lanes_vs_torch.py build/release/bin/lanes_bench
 """
 
 import sys
@@ -14,7 +15,7 @@ ROWS, LANES = 4096, 4
 
 
 def site(x, branch, carry, write, read, gamma):
-    """X' and y: lists of lanes go in and come out."""
+    """Computes X' and y. The lanes are lists."""
     made = []
     for p in range(LANES):
         lane = write[p] * branch

@@ -1,9 +1,9 @@
-"""What the benchmarks against PyTorch share: candidates that are processes and take turns, and the environment in
-which PyTorch is fastest.
+"""Shared by the benchmarks against PyTorch: candidates in separate processes that run alternately, and the environment
+in which PyTorch is fastest.
 
-PyTorch allocates its results anew in every step. As it is, the C library gives large pieces of memory back, and
-much of a step goes into page faults of fresh memory; so it is measured with memory kept, and once more as it is. From
-PyTorch 2 on, torch.compile is a candidate too, with memory kept.
+PyTorch allocates its results anew in every step. By default the C library returns large blocks of memory to the system,
+and page faults of fresh memory take much of a step. PyTorch is therefore measured with memory kept, and once more with
+the defaults. From PyTorch 2 on, torch.compile is also a candidate, with memory kept.
 """
 
 import glob
@@ -16,21 +16,22 @@ import time
 import torch
 
 THREADS, WARM_UP, ROUNDS = 2, 2, 9
-MUCH = 1.5  # from which on a table also has PyTorch as it is
+MUCH = 1.5  # if the default environment is slower by this, the table shows it too
 MEMORY_KEPT = {"MALLOC_MMAP_THRESHOLD_": str(2**40), "MALLOC_TRIM_THRESHOLD_": str(2**40),
                "MALLOC_TOP_PAD_": str(2**26)}
-with open("/proc/cpuinfo") as cpuinfo:  # without AVX-512 PyTorch's products in bfloat16 are plain loops: not benchmarked
+with open("/proc/cpuinfo") as cpuinfo:  # without AVX-512, PyTorch's bfloat16 products are plain loops
     DTYPES = ("f32", "bf16") if "avx512bw" in cpuinfo.read() else ("f32",)
 CORES = "SkylakeX", "Cooperlake", "SapphireRapids", "Zen", "Haswell"
 
-# Debian's OpenBLAS that shares PyTorch's threads: those of another, and PyTorch's own, spin in each other's way.
+# The OpenBLAS of Debian that shares PyTorch's threads. The threads of another one and PyTorch's own would
+# disturb each other by spinning.
 OPENMP_BLAS = glob.glob("/usr/lib/*/openblas-openmp")
 
-# What Debian's PyTorch compiles with vector instructions calls SLEEF but has no link to it.
+# The vectorized code of Debian's PyTorch calls SLEEF without being linked to it.
 SLEEF = {"LD_PRELOAD": path for path in glob.glob("/usr/lib/*/libsleef.so.3")}
 
-# Prints the milliseconds of a product and what follows it, if the product is right, and whose product it is. MKL is a
-# part of the official wheels; Debian's PyTorch takes the libblas.so.3 that it finds.
+# Prints the milliseconds of a product with its follow-up operations, if the product is right, and the library that
+# computes it. MKL is part of the official wheels; Debian's PyTorch uses the first libblas.so.3.
 PRODUCT = """
 import re, time, torch
 torch.set_num_threads(2)
@@ -47,16 +48,16 @@ print(1e3 * sorted(times)[4], "MKL" if torch.backends.mkl.is_available() else ",
 
 
 def product(environment):
-    """Milliseconds, infinity where the product is wrong or the processor has not the instructions; and whose it is."""
+    """Returns the milliseconds, infinity if the product is wrong or an instruction is missing, and the library."""
     run = subprocess.run([sys.executable, "-c", PRODUCT], env=environment, capture_output=True, text=True)
     ms, blas = run.stdout.split() if run.returncode == 0 else ("inf", "")
     return float(ms), blas
 
 
 def fastest_environments():
-    """The environments for PyTorch with memory kept and as it is, with OpenBLAS's fastest right kernels for this
-    processor, which an OPENBLAS_CORETYPE that is set, or OpenBLAS's own choice, may not be; and what was chosen, in
-    words."""
+    """Returns the environments for PyTorch with memory kept and with the defaults, and a description of them.
+    Both use OpenBLAS's fastest correct kernels for this processor, which may differ from OPENBLAS_CORETYPE and
+    from OpenBLAS's own choice."""
     as_is = {**os.environ, **({"LD_LIBRARY_PATH": OPENMP_BLAS[0]} if OPENMP_BLAS else {})}
     _, blas = product(as_is)
     if "openblas" not in blas and blas != "MKL":
@@ -72,7 +73,8 @@ def fastest_environments():
 
 
 class Program:
-    """A process that prints a line of milliseconds for each line that it reads; the first is what counts."""
+    """A process that prints a line of milliseconds for each line that it reads. The first
+    number is the compared one."""
 
     def __init__(self, *words, environment=os.environ):
         self.process = subprocess.Popen(
@@ -86,7 +88,7 @@ class Program:
         return self.lines[-1][0]
 
     def medians(self):
-        """Of each number of the lines."""
+        """The median of each number of the lines."""
         return [statistics.median(numbers) for numbers in zip(*self.lines[WARM_UP:])]
 
     def end(self):
@@ -95,26 +97,26 @@ class Program:
 
 
 def be_candidate(candidate, threads=THREADS):
-    """Is such a process: candidate.run() gives the milliseconds."""
+    """Runs this process as a candidate. candidate.run() returns the milliseconds."""
     torch.set_num_threads(threads)
     for _ in iter(sys.stdin.readline, ""):
         print(candidate.run(), flush=True)
 
 
 def prepared(how, module):
-    """The module as a candidate of TorchPrograms should run it."""
+    """Returns the module in the form that a candidate of TorchPrograms runs."""
     return torch.compile(module, dynamic=False) if how == "compiled" else module
 
 
 class TorchPrograms:
-    """This script as PyTorch's candidates: `script --torch HOW WORDS`, with HOW eager or compiled, calls
-    be_candidate()."""
+    """Starts this script as PyTorch's candidates: `script --torch HOW WORDS`, with HOW eager or
+    compiled, calls be_candidate()."""
 
     def __init__(self):
         self.with_memory_kept, self.as_is, self.products = fastest_environments()
 
     def __call__(self, *words):
-        """By name: with memory kept, as it is, and compiled where PyTorch can."""
+        """Returns the candidates by name: with memory kept, with the defaults, and compiled if PyTorch supports it."""
         programs = {"PyTorch": self.kept("eager", *words),
                     "as it is": Program(*self.script("eager", *words), environment=self.as_is)}
         if hasattr(torch, "compile"):
@@ -135,11 +137,11 @@ class TorchPrograms:
 
 
 def benchmark(candidates):
-    """The median of each one's milliseconds, by name, in turn."""
+    """Returns the median milliseconds of each candidate by name. The candidates run alternately."""
     times = {name: [] for name in candidates}
     for _ in range(WARM_UP + ROUNDS):
         for name, candidate in candidates.items():
-            time.sleep(0.1)  # until the other's idle threads no longer spin
+            time.sleep(0.1)  # until the other process's idle threads stop spinning
             times[name].append(candidate.run())
     for candidate in candidates.values():
         candidate.end()
@@ -147,8 +149,8 @@ def benchmark(candidates):
 
 
 def ratios(times, ours):
-    """Cells of the columns PyTorch, compiled and as it is: how many times as long as ours each takes; as it is where
-    that differs much from PyTorch with memory kept."""
+    """Returns the cells of the columns PyTorch, compiled and as it is: the time of each relative to ours. The last one
+    is shown only if it differs much from PyTorch with memory kept."""
     shown = {"PyTorch": True, "compiled": "compiled" in times, "as it is": times["as it is"] > MUCH * times["PyTorch"]}
     return "".join(f"{times[name] / ours:10.2f}" if shows else f"{'':10}" for name, shows in shown.items())
 

@@ -1,9 +1,10 @@
-"""Times a training step of our decoder against PyTorch's, in turn, in float32 and, where the processor has AVX-512,
-bfloat16 (PyTorch's by autocast): forward, cross entropy, backward, clipping, AdamW. Says where our time goes.
+"""Times a training step of our decoder against PyTorch's, in alternating runs, in float32 and, if the
+processor has AVX-512, in bfloat16 (PyTorch's by autocast): forward, cross entropy, backward, clipping, AdamW.
+Also prints the parts of our time.
 
-    /usr/bin/python3 bench/train_vs_torch.py build/release/bin/train_bench
+ /usr/bin/python3 bench/train_vs_torch.py build/release/bin/train_bench
 
-Exits 1 where ours is slower, 2 where PyTorch runs without OpenBLAS or MKL and the benchmark would not be fair.
+Exits with 1 if ours is slower, with 2 if PyTorch runs without OpenBLAS or MKL, which would make the benchmark unfair.
 """
 
 import sys

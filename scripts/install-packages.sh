@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing, by group:
 #   scripts/install-packages.sh build test lint
-# Asks dpkg first, so nothing is run as root when nothing is missing.
+# Queries dpkg first, so that nothing runs as root if no package is missing.
 set -euo pipefail
 
 usage() {
@@ -23,7 +23,7 @@ for group in "$@"; do
                       libclang-rt-19-dev-wasm32) ;;
     browser) packages+=(chromium-headless-shell) ;;  # the same engine, without windows
     node)  packages+=(npm) ;;
-    # clang needs its own omp.h to read sources that are built with -fopenmp, and fuzzers its runtime.
+    # clang needs its own omp.h for sources that are built with -fopenmp, and its runtime for fuzzers.
     lint)  packages+=(clang clang-format clang-tidy libclang-rt-dev libomp-dev mypy valgrind) ;;
     bench) packages+=(libbenchmark-dev python3-torch python3-numpy libopenblas0-openmp)
            [[ $release != 13 ]] || packages+=(python3-onnx python3-onnxruntime
@@ -36,14 +36,14 @@ for group in "$@"; do
                       libcli11-dev python3-dev python3-venv) ;;
     docs)  packages+=(doxygen python3-sphinx python3-breathe python3-myst-parser furo
                       python3-sphinx-copybutton) ;;
-    # What makes Debian packages and tries them; the shells whose completion is tried; abidiff.
+    # Tools that build and test Debian packages, the shells whose completion is tested, and abidiff.
     deb)   packages+=(dpkg-dev file lintian mmdebstrap mandoc fish zsh abigail-tools) ;;
     debian) packages+=(mmdebstrap rsync) ;;  # what makes another Debian to build in
     mpi)   packages+=(libopenmpi-dev openmpi-bin) ;;
-    # 64-bit ARM: a cross compiler, its libraries, and what runs its programs.
+    # 64-bit ARM: a cross compiler, its libraries, and an emulator for its programs.
     neon)  packages+=(g++-aarch64-linux-gnu qemu-user libfmt-dev:arm64 libhwy-dev:arm64
                       libgmock-dev:arm64 librapidcheck-dev:arm64 libgomp1:arm64) ;;
-    # AVX-512: an emulator of PCs, and what makes a disc that boots.
+    # AVX-512: an emulator of PCs, and tools that build a bootable disc.
     avx512) packages+=(bochs bochs-term busybox-static isolinux syslinux-common xorriso cpio) ;;
     *)     usage ;;
   esac
@@ -77,7 +77,7 @@ apt() {
 }
 echo "Installing ${missing[*]}"
 [[ ${missing[*]} != *:arm64* ]] || "${as_root[@]}" dpkg --add-architecture arm64
-# The package lists may be absent or too old: only then are they fetched.
+# Package lists are fetched only if they are absent or too old.
 apt install -y --no-install-recommends "${missing[@]}" 2>/dev/null || {
   apt update
   apt install -y --no-install-recommends "${missing[@]}"

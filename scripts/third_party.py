@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What of others is in what we give away.
+"""Lists the third-party code in our products.
 
-    scripts/third_party.py sbom                      all of it, as CycloneDX 1.5 in JSON
-    scripts/third_party.py notices {page|wheel}      the licences that must come along with a product
+    scripts/third_party.py sbom                      all components, as CycloneDX 1.5 in JSON
+    scripts/third_party.py notices {page|wheel}      the licences that must accompany a product
 
-Versions and licence texts are those of the Debian packages that are installed, and of web/package-lock.json.
+Versions and licence texts are those of the installed Debian packages and of web/package-lock.json.
 """
 
 import base64
@@ -17,7 +17,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
-# Debian's package: its licence, and the products that hold code of it. "program" only loads what is a shared library.
+# Debian packages: the licence, and the products that contain their code. "program" only loads shared libraries.
 DEBIAN = {
     "libcli11-dev": ("BSD-3-Clause", {"program", "wheel"}),
     "libdnnl-dev": ("Apache-2.0", {"program"}),
@@ -37,7 +37,7 @@ DEBIAN = {
 
 @functools.cache
 def versions():
-    """Of the packages that are installed."""
+    """Returns the versions of the installed packages."""
     query = subprocess.run(["dpkg-query", "-W", "-f", "${Package} ${Version}\n", *DEBIAN], stdout=subprocess.PIPE,
                            stderr=subprocess.DEVNULL, text=True)
     return dict(line.split() for line in query.stdout.splitlines() if " " in line.strip())
@@ -53,7 +53,7 @@ def debian_component(package):
 
 
 def npm_components():
-    """What the page is bundled of: of npm's packages those that are not only for development."""
+    """Yields the npm packages that the page is bundled from: those that are not only for development."""
     lock = json.loads((ROOT / "web/package-lock.json").read_text())
     for path, package in lock["packages"].items():
         if not path.startswith("node_modules/") or package.get("dev") or package.get("link"):

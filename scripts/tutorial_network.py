@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Trains the network of the tutorial's chapter "A real model": `make network`.
 
-    scripts/tutorial_network.py FILE
+ scripts/tutorial_network.py FILE
 
-Trains with build/release/bin/addnorm on the King James Bible, as Debian's bible-kjv has it, and writes the
-parameters to FILE, rounded to a few digits so that the page has little to load. The result has the same bits on
-the same kind of processor: the matrix products differ from one to the other.
+Trains with build/release/bin/addnorm on the King James Bible from Debian's bible-kjv, and writes the parameters to
+FILE. They are rounded to a few digits, so that the page has little to load. The result is bit-identical on processors
+of the same kind; other processors round matrix products differently.
 """
 
 import json
@@ -23,7 +23,7 @@ SETTINGS = {
     "layers": 8, "width": 32, "heads": 4, "ff": 64, "head": "tied", "context": 128,
     "batch": 16, "steps": 5000, "lr": 5e-3, "warm-up": 200, "seed": 0, "profile-every": 0,
 }
-DIGITS = 5  # binary, of each parameter; bfloat16 has 8
+DIGITS = 5  # binary digits of each parameter; bfloat16 has 8
 
 
 def train():
@@ -37,7 +37,7 @@ def train():
 
 
 def rounded(floats):
-    """bfloat16 of float32 values, rounded to nearest with that many digits, ties to even."""
+    """Rounds float32 values to DIGITS binary digits, to nearest with ties to even. Returns them as bfloat16."""
     drop = 24 - DIGITS
     bits = array("I", floats)
     halves = ((b + (1 << (drop - 1)) - 1 + (b >> drop & 1)) >> drop << drop >> 16 for b in bits)
@@ -48,7 +48,7 @@ MASK = (1 << 64) - 1
 
 
 def fingerprint(data, seed=0):
-    """As src/run/checkpoint.cc has it."""
+    """The hash of src/run/checkpoint.cc."""
 
     def mix(z):
         z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & MASK
@@ -62,7 +62,7 @@ def fingerprint(data, seed=0):
 
 
 def content(metadata, tensors):
-    """The checkpoint's word for its own bytes."""
+    """The checksum that a checkpoint stores of its content."""
     value = 0
     for key, text in sorted(metadata.items()):
         value = fingerprint(text.encode(), fingerprint(key.encode(), value))
@@ -73,7 +73,7 @@ def content(metadata, tensors):
 
 
 def pack(source, target):
-    """The checkpoint `source` in bfloat16."""
+    """Returns the checkpoint `source` in bfloat16."""
     stored = source.read_bytes()
     length, = struct.unpack_from("<Q", stored)
     header = json.loads(stored[8:8 + length])

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs a program on a processor with AVX-512, which Bochs emulates: a PC that boots Debian's kernel and has
-# nothing but the program and its libraries.
+# Runs a program on an emulated processor with AVX-512: Bochs boots Debian's kernel with the program and its
+# libraries alone.
 #   scripts/with-avx512.sh PROGRAM [ARGUMENT]...
-# About 100 times slower than the machine itself. Bochs 2.7 rounds halfway cases of float16's subnormals wrongly,
-# whatever the instruction set; everything else is as on hardware.
+# About 100 times slower than the machine itself. Bochs 2.7 rounds halfway cases of subnormal float16 numbers wrongly,
+# with every instruction set; everything else is as on hardware.
 set -euo pipefail
 (($# > 0)) || { echo "usage: scripts/with-avx512.sh PROGRAM [ARGUMENT]..." >&2; exit 2; }
 program=$(readlink -f "$1")
@@ -18,7 +18,7 @@ if [[ -z $(find_kernel) ]]; then
   (cd "$cache" && apt-get -qq -o APT::Sandbox::User=root download "$package" && dpkg-deb -x "$package"_*.deb . && rm "$package"_*.deb)
 fi
 
-# What the kernel unpacks as its root folder; it runs /init and shows what that writes.
+# The kernel unpacks this as its root folder, and runs /init, whose output is shown.
 root=$work/root
 mkdir -p "$root"/{bin,dev,proc,sys,tmp} "$work/disc"
 cp /bin/busybox "$root/bin"
@@ -39,7 +39,7 @@ chmod +x "$root/init"
 (cd "$root" && find . | cpio --quiet -o -H newc) > "$work/disc/root.cpio"
 cp "$(find_kernel)" "$work/disc/vmlinuz"
 cp /usr/lib/ISOLINUX/isolinux.bin /usr/lib/syslinux/modules/bios/ldlinux.c32 "$work/disc"
-# The sizes that Bochs states for xsavec are wrong, and the kernel would do without AVX-512.
+# Bochs reports wrong sizes for xsavec, because of which the kernel would disable AVX-512.
 cat > "$work/disc/isolinux.cfg" <<'BOOT'
 DEFAULT linux
 LABEL linux
@@ -64,7 +64,7 @@ PC
 echo c > "$work/start" # Debian's Bochs waits in its debugger
 touch "$work/serial.txt"
 tail -f "$work/serial.txt" &
-# Bochs draws its screen, so it gets a terminal, of which all is thrown away.
+# Bochs draws its screen, so it needs a terminal. Its output is discarded.
 TERM=xterm python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' bochs -q -f "$work/bochsrc" -rc "$work/start" \
   > /dev/null < /dev/null || true
 sleep 1

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs a command with a Node.js that the tutorial's tools accept (20.19 or newer, with npm):
+# Runs a command with a Node.js that the tutorial's tools support (20.19 or newer, with npm):
 #   scripts/with-node.sh npm test
-# Debian 12's own is 18: then npm fetches a newer one, into build/node, whose version and hash are those of
-# scripts/node/package-lock.json.
+# Debian 12 has version 18, so npm installs a newer one into build/node. scripts/node/package-lock.json has its
+# version and hash.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 

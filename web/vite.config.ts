@@ -16,10 +16,10 @@ const inBrowser = {
   globalSetup: 'test/serve.ts',
   testTimeout: 120_000,
   hookTimeout: 60_000,
-  retry: 1, // a browser on a loaded machine may miss a moment
+  retry: 1, // on a loaded machine, timing in a browser may fail
 };
 
-/** What every build of the sources needs. */
+/** The configuration that all builds share. */
 export const sources: UserConfig = {
   plugins: [genesis(), layers(), woff2()],
   resolve: {
@@ -44,7 +44,7 @@ export default defineConfig({
   },
   worker: { format: 'es' },
   test: {
-    maxWorkers: 2, // a page waits about as long as it computes
+    maxWorkers: 2, // a test waits for its page about as long as it computes
     tags: [{ name: 'long', description: 'every width, theme and language: of `make test-all`' }],
     ...(process.env.ADDNORM_LONG_TESTS ? {} : { tagsFilter: ['!long'] }),
     projects: [

@@ -12,7 +12,7 @@ import { woff2 } from './plugins/woff2.ts';
 import { sources } from './vite.config.ts';
 
 const built = fileURLToPath(new URL('../build/wasm/bin', import.meta.url));
-const FONTS = /KaTeX_(Main-(Regular|Bold|Italic)|Math-Italic|Size[1-4]|AMS)/; // that formulas here have
+const FONTS = /KaTeX_(Main-(Regular|Bold|Italic)|Math-Italic|Size[1-4]|AMS)/; // those in use
 
 export default defineConfig({
   ...sources,
@@ -48,5 +48,5 @@ export default defineConfig({
     modulePreload: false,
     rolldownOptions: { input: 'index.html', output: { codeSplitting: false } },
   },
-  worker: { format: 'iife' }, // a module of blob: is loaded from no page of file://
+  worker: { format: 'iife' }, // file:// pages cannot load a blob: URL as a module
 });

@@ -15,16 +15,17 @@ const PARTS = {
   docs: `${root}build/docs/html`,
 };
 
-/** Puts the parts beside the first page, and compresses what is not yet. */
+/** Copies the parts of the site beside the first page, and compresses the
+ * files that are not yet compressed. */
 function parts(): Plugin {
   return {
     name: 'parts',
     async writeBundle() {
       for (const [name, from] of Object.entries(PARTS)) {
-        const isSeen = (file: string) => !basename(file).startsWith('.'); // not Sphinx's notes
+        const isSeen = (file: string) => !basename(file).startsWith('.'); // no Sphinx metadata
         await cp(from, `${outDir}/${name}`, { recursive: true, filter: isSeen });
       }
-      await writeFile(`${outDir}/.nojekyll`, ''); // else GitHub Pages leaves _static out
+      await writeFile(`${outDir}/.nojekyll`, ''); // GitHub Pages would ignore _static
       await compressFolder(outDir);
     },
   };

@@ -1,5 +1,5 @@
-// LayerNorm and add + LayerNorm in WebAssembly on one thread: this library's module beside
-// onnxruntime-web, in turn, medians. Node.js; `make bench` installs and runs it.
+// Times LayerNorm and add + LayerNorm in WebAssembly on one thread: this library's module against onnxruntime-web. The
+// runs alternate, and the medians are printed. Needs Node.js; `make bench` installs and runs it.
 
 import { readFileSync } from 'node:fs';
 import * as ort from 'onnxruntime-web';

@@ -1,4 +1,4 @@
-// Just enough of ONNX's protocol buffers (onnx.proto3) for a graph of a few nodes.
+// The part of ONNX's protocol buffers (onnx.proto3) that a graph of a few nodes needs.
 
 const bytes = (...parts) => Uint8Array.from(parts.flatMap((part) => [...part]));
 
@@ -23,7 +23,7 @@ const node = ({ op, inputs, outputs, domain = '' }) =>
   bytes(...inputs.map((i) => text(1, i)), ...outputs.map((o) => text(2, o)), text(4, op),
     domain === '' ? [] : text(7, domain));
 
-/** A model of these nodes; inputs and outputs are [name, shape], all float32. */
+/** A model of these nodes. Inputs and outputs are [name, shape], all float32. */
 export function model({ nodes, inputs, outputs }) {
   const graph = bytes(
     ...nodes.map((n) => message(1, node(n))),

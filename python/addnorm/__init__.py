@@ -3,25 +3,25 @@
     y = addnorm.layer_norm(x, gamma, beta)
     y, s, statistics = addnorm.add_norm(x, branch, gamma, beta)      # s = x + branch, y = norm(s)
     ds, d_gamma, d_beta = addnorm.add_norm_backward(dy, s, statistics, gamma)
-    x, y, statistics = addnorm.lanes(x, branch, carry, write, read, norm="rms")  # of several lanes
+    x, y, statistics = addnorm.lanes(x, branch, carry, write, read, norm="rms")  # several lanes
 
-Arrays are NumPy's, in float32, float64 or float16, or anything with `__dlpack__` on the CPU, such as a
-PyTorch tensor, which adds bfloat16 (`BFloat16` holds it in NumPy memory). The last axis has the
-features, all others the rows; in a stream of lanes the last but one has these. Nothing is copied: the
-values of a row must be contiguous and the rows equally spaced, or the call fails. Results are new NumPy
-arrays, or PyTorch's tensors in place of tensors, or are written to `out` and its like;
-`torch.from_dlpack` takes arrays without a copy. In signatures an Array is any of these, a Factor a
-number, an Array or None.
+An Array is a NumPy array of float32, float64 or float16, or any object on the CPU with `__dlpack__`, such as a PyTorch
+tensor, which may also be bfloat16. `BFloat16` holds bfloat16 in NumPy memory. A Factor is a number, an Array or None.
 
-What is computed, and γ, β, factors and statistics, is float64 where x is, else float32. The bits depend
-neither on the number of threads (OMP_NUM_THREADS) nor on the instruction set. The GIL is released.
+The last axis holds the features; all other axes are rows. In a stream with lanes, the last axis but one holds the
+lanes. Arguments are not copied: the values of a row must be contiguous and the rows equally spaced, or the call fails.
+Results are new NumPy arrays, or PyTorch tensors if the argument is a tensor. Parameters such as `out` take a result
+instead. `torch.from_dlpack` converts arrays without a copy.
 
-`Error`, a ValueError, names the wrong argument; a wrong type raises TypeError.
+The computation, γ, β, factors and statistics are float64 if x is, else float32. Results are bit-identical for any
+number of threads (OMP_NUM_THREADS) and any instruction set. The GIL is released.
 
-`check` runs a PyTorch model and gives what the doctor finds in it; `watch` does so while it trains.
-`addnorm.integrations` has them for pytest, Lightning, the Trainer of Hugging Face, TensorBoard, Weights &
-Biases and GitHub. `addnorm.torch` has modules that replace PyTorch's own. `trace`, `figure` and `study` are
-the program's commands, as functions that return plain data.
+An invalid value raises `Error`, a ValueError that names the argument; a wrong type raises TypeError.
+
+`check` runs a PyTorch model and returns the doctor's findings; `watch` does so during training.
+`addnorm.integrations` has both for pytest, Lightning, Hugging Face's Trainer, TensorBoard, Weights & Biases and
+GitHub. `addnorm.torch` has replacements for PyTorch's modules. `trace`, `figure` and `study` are the program's
+commands as functions that return plain data.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -50,7 +50,7 @@ __all__ = ["AddNorm", "Array", "BFloat16", "Coverage", "Error", "Finding", "Lane
 
 
 def __getattr__(name: str) -> Any:
-    """What comes with NumPy, whose import takes four times as long as all else here."""
+    """Imports the names that need NumPy at their first use. Importing NumPy takes four times as long as the rest."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from . import norms

@@ -1,5 +1,5 @@
-"""The program `addnorm`: its command line, in this process. `addnorm --help` lists the commands. One more, `check`, is
-written in Python."""
+"""The program `addnorm` with its command line, run in this process. `addnorm --help` lists the commands. The command
+`check` exists only here: it is written in Python."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from . import _core
 
 
 def _called() -> str:
-    """Returns what a shell can be given to call this program again."""
+    """Returns a shell command that calls this program again."""
     called = sys.argv[0]
     if os.path.basename(called) == "__main__.py":
         return f"{os.path.basename(sys.executable)} -m addnorm"
@@ -20,7 +20,7 @@ def _called() -> str:
 
 def main() -> int:
     """Runs the program with the arguments of this process and returns its exit status."""
-    for number in signal.SIGINT, signal.SIGPIPE:  # Python's own handlers would wait for the program's end.
+    for number in signal.SIGINT, signal.SIGPIPE:  # Python's own handlers would run only after the program's end.
         signal.signal(number, signal.SIG_DFL)
     if sys.argv[1:2] == ["check"]:
         from . import _check_command

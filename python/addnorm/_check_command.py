@@ -1,4 +1,4 @@
-"""The command `addnorm check MODULE:FUNCTION`: addnorm.check of the model and inputs that a function returns."""
+"""The command `addnorm check MODULE:FUNCTION`: runs addnorm.check on the model and inputs that a function returns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._core import Error
 from .check import check
 from .report import Report, names_of
 
-SOUND, FINDINGS, BAD_INPUT = 0, 1, 2  # the exit status, as of `addnorm doctor`
+SOUND, FINDINGS, BAD_INPUT = 0, 1, 2  # the exit status, as for `addnorm doctor`
 
 _MEANING = """\
 MODULE is imported from the working directory or from where Python finds modules, and FUNCTION() is
@@ -52,7 +52,7 @@ def run(called: str, arguments: Sequence[str]) -> int:
 
 
 def _report(target: str, ignore: list[str], is_json: bool) -> Report:
-    """Standard output is for the JSON document alone, whatever the module prints."""
+    """Checks the target. Standard output is kept for the JSON document, whatever the module prints."""
     try:
         names_of(ignore)
     except Error as error:

@@ -1,4 +1,4 @@
-"""The library itself. Where a function of the package says None here it means the same."""
+"""The compiled library. None has the same meaning as in the functions of the package."""
 
 from typing import Callable, TypedDict
 
@@ -19,7 +19,7 @@ def residual_add_backward(d_sum: Array, x: Array, branch: Array | None, skip: Fa
                           d_gain: Array | None, /) -> None: ...
 def add_norm(norm: NormFields, x: Array, branch: Array | None, skip: Factor, gain: Factor,
              dropout: Dropout, gamma: Array | None, beta: Array | None, sum: Array | None,
-             out: Array, statistics: Array | None, threads: int, /) -> None: ...  # 0: OpenMP's
+             out: Array, statistics: Array | None, threads: int, /) -> None: ...  # 0: OpenMP's default
 def add_norm_backward(norm: NormFields, dy: Array, s: Array, statistics: Array,
                       gamma: Array | None, d_residual: Array | None, skip: Factor, dx: Array,
                       d_gamma: Array | None, d_beta: Array | None, threads: int, /) -> None: ...
@@ -43,7 +43,7 @@ class FamilyFacts(TypedDict, total=False):
     norm: str  # "rms", "layer"
     gamma_form: str  # "plain", "one_plus"
     epsilons: list[float]  # two
-    # The others are always there.
+    # The keys below are always present.
     has_scaled_scores: bool
     has_scaled_projections: bool
     has_normalized_stream: bool
@@ -69,7 +69,7 @@ def rule_names() -> list[str]: ...
 def run_program(called: bytes, arguments: list[bytes], /) -> int: ...
 def trace(norm: NormFields, x: list[list[float]], branch: list[float], gamma: list[float],
           beta: list[float], placement: str, layers: int, layer: int, sublayer: str, lanes: int,
-          /) -> str: ...  # 0 and "": not asked for
+          /) -> str: ...  # 0 and "": the default
 def reproduce(seed: int, /) -> str: ...
 def figures() -> str: ...
 def figure(name: str, options: str, text: str, /) -> str: ...

@@ -1,4 +1,4 @@
-"""The scalar that is differentiated where a model is measured."""
+"""The scalar that is differentiated when a model is measured."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ._structure import own_loss, tensors_in
 class Loss:
     """Reduces a model's output to one number.
 
-    loss        a function of the output; "own": the loss in the output; None: that one if there is one, else the
-                output in random directions
-    is_of_all   whether the random directions are of all outputs. Else they are of the first one, as the others may be
-                hidden states and attentions, from which no gradient begins in training
+    loss        a function of the output; "own": the loss in the output; None: the output's own loss if it has one, else
+                the output in random directions
+    is_of_all   whether the random directions cover all outputs. Otherwise they cover the first one, because the others
+                may be hidden states and attentions, which have no gradient of their own in training
     """
 
     def __init__(self, loss: Callable[[Any], Tensor] | str | None, is_of_all: bool = False) -> None:
@@ -27,7 +27,7 @@ class Loss:
         self._loss, self._is_of_all = loss, is_of_all
 
     def __call__(self, output: Any) -> Tensor:
-        """Raises Error if there is no such number. Without a trained parameter, the result needs no gradient."""
+        """Returns the number. Raises Error if there is none. Without a trained parameter, it needs no gradient."""
         if callable(self._loss):
             return _scalar("loss(output)", self._loss(output))
         own = own_loss(output)
@@ -51,7 +51,7 @@ def _scalar(name: str, value: Any) -> Tensor:
 
 
 def _in_random_directions(y: Tensor) -> Tensor:
-    """Σ y ⊙ r/√n with fixed random directions r. The mean square would not do: after a norm it is a constant."""
+    """Returns Σ y ⊙ r/√n with fixed random directions r. The mean square of y would be a constant after a norm."""
     rows = y.reshape(-1, y.shape[-1]) if y.dim() else y.reshape(1, 1)
     n, features = rows.shape
     values = torch.randn(n + features, generator=torch.Generator().manual_seed(0)).to(rows.device)

@@ -1,4 +1,4 @@
-"""What check and watch share: a model as it is called, its state, and the probe in it."""
+"""Shared by check and watch: unwraps a model, and writes its profile."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import torch
 from torch import nn
 
 _REPLICAS = "DataParallel", "DistributedDataParallel"
-_SHARDS = ("FullyShardedDataParallel",)  # its inner modules cannot be called without it
+_SHARDS = ("FullyShardedDataParallel",)  # their inner modules cannot be called alone
 
 
 def called(model: nn.Module) -> nn.Module:
-    """What can be run here and now: without torch.compile and without wrappers that only copy."""
+    """Returns the module that can be called here: without torch.compile and without wrappers that only replicate."""
     while True:
         inner = _inner(model, _REPLICAS)
         if inner is None:
@@ -24,7 +24,7 @@ def called(model: nn.Module) -> nn.Module:
 
 
 def network(model: nn.Module) -> nn.Module:
-    """The model that somebody wrote."""
+    """Returns the user's model without any wrapper."""
     while True:
         inner = _inner(model, _REPLICAS + _SHARDS)
         if inner is None:
@@ -33,7 +33,7 @@ def network(model: nn.Module) -> nn.Module:
 
 
 def _inner(model: nn.Module, wrappers: tuple[str, ...]) -> nn.Module | None:
-    if "_orig_mod" in model._modules:  # of torch.compile
+    if "_orig_mod" in model._modules:  # torch.compile's wrapper
         return model._modules["_orig_mod"]
     if type(model).__name__ not in wrappers:
         return None
@@ -42,7 +42,7 @@ def _inner(model: nn.Module, wrappers: tuple[str, ...]) -> nn.Module | None:
 
 
 def eager() -> contextlib.AbstractContextManager[Any]:
-    """Within, modules that were compiled run as they were written (PyTorch 2.6 and later)."""
+    """A context in which compiled modules run uncompiled (PyTorch 2.6 and later)."""
     compiler = getattr(torch, "compiler", None)
     if not hasattr(compiler, "set_stance") or "torch._dynamo" not in sys.modules:
         return contextlib.nullcontext()  # or nothing was compiled
@@ -51,7 +51,7 @@ def eager() -> contextlib.AbstractContextManager[Any]:
 
 
 def profile_of(probe: Any) -> tuple[dict[str, Any], list[str]]:
-    """The first line, with the coverage, and the others."""
+    """Returns the first line of the profile, which has the coverage, and the other lines."""
     first, *lines = probe.text().splitlines()
     header: dict[str, Any] = json.loads(first)
     header["coverage"] = probe.coverage()
@@ -59,5 +59,5 @@ def profile_of(probe: Any) -> tuple[dict[str, Any], list[str]]:
 
 
 def text_of(header: dict[str, Any], lines: list[str]) -> str:
-    """The profile."""
+    """Returns the profile as text."""
     return "".join(f"{line}\n" for line in [json.dumps(header, separators=(",", ":")), *lines])

@@ -1,4 +1,4 @@
-"""PyTorch's modes, which an interrupted `with` statement may leave entered."""
+"""PyTorch's modes, which an interrupted `with` statement may leave active."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch.utils._python_dispatch
 
 
 class Surroundings:
-    """PyTorch's modes in this thread, and whether it runs the code of torch.compile."""
+    """PyTorch's modes in this thread, and the setting of torch.compile."""
 
     def __init__(self) -> None:
         self._computes_gradients, self._stacks, self._stance = torch.is_grad_enabled(), mode_stacks(), _stance()
@@ -18,7 +18,7 @@ class Surroundings:
     def restore(self) -> None:
         torch.set_grad_enabled(self._computes_gradients)
         set_mode_stacks(self._stacks)
-        # None: the compiler was imported since, and had set nothing.
+        # None: the compiler was imported later and has no earlier setting.
         if self._stance is not None and _stance() is not self._stance:
             sys.modules["torch._dynamo.eval_frame"]._set_stance(self._stance)
 
@@ -31,7 +31,7 @@ _DISPATCH, _FUNCTION = torch.utils._python_dispatch, torch.overrides
 
 
 class ModeStacks(NamedTuple):
-    """The modes that see the calls of PyTorch in this thread, the innermost last."""
+    """The modes that intercept PyTorch's calls in this thread, the innermost last."""
 
     dispatch: list[Any]
     function: list[Any]
@@ -49,7 +49,7 @@ def set_mode_stacks(wanted: ModeStacks) -> None:
                 module._pop_mode()
             for mode in modes:
                 module._push_mode(mode)
-    # PyTorch also notes whether there are any, and mode.__enter__() may have been interrupted before or behind that.
+    # PyTorch caches whether there are any modes, and an interrupt in mode.__enter__() may leave that outdated.
     if hasattr(_DISPATCH, "_is_in_torch_dispatch_mode"):
         _DISPATCH._is_in_torch_dispatch_mode = bool(wanted.dispatch)
     if hasattr(_DISPATCH, "_is_in_non_infra_torch_dispatch_mode"):
@@ -61,5 +61,5 @@ def set_mode_stacks(wanted: ModeStacks) -> None:
 
 
 def leave_mode(mode: Any) -> None:
-    """Takes a mode off its stack, if it is there."""
+    """Removes a mode from its stack, if it is there."""
     set_mode_stacks(ModeStacks(*([other for other in stack if other is not mode] for stack in mode_stacks())))

@@ -1,4 +1,4 @@
-"""Numbers on devices, read by the host together."""
+"""Numbers on devices, transferred to the host together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A line on the terminal about work that takes long."""
+"""A progress line on the terminal for long work."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _SECONDS_BEFORE, _SECONDS_BETWEEN = 5.0, 1.0
 
 
 class Progress:
-    """Shows what is being done and for how long, on standard error, from the fifth second on. The line is removed at
-    the end. Nothing is shown, and no thread runs, where standard error is no terminal.
+    """Shows the current work and its duration on standard error, from the fifth second on. The line is removed at the
+    end. If standard error is not a terminal, nothing is shown and no thread runs.
 
         with Progress("addnorm.check") as progress:
             progress.doing = "runs the model"

@@ -17,8 +17,8 @@ _KEPT = 4  # steps whose hashes stay in the store
 
 
 def hash_of(tensor: Tensor) -> Tensor:
-    """Returns an integer of 64 bits on the tensor's device: Σ w(i)·bits(i) modulo 2^64. The odd weights w have a
-    period of 64. Sums of integers do not depend on their order, so equal tensors have equal hashes on all devices."""
+    """Returns a 64-bit integer on the tensor's device: Σ w(i)·bits(i) modulo 2^64. The odd weights w have a period of
+    64. Integer sums do not depend on their order, so equal tensors have equal hashes on all devices."""
     values = torch.view_as_real(tensor) if tensor.is_complex() else tensor
     kind = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[values.element_size()]
     bits = values.detach().contiguous().view(-1).view(kind)
@@ -30,14 +30,14 @@ def hash_of(tensor: Tensor) -> Tensor:
 
 
 class Ranks:
-    """Compares the parameters of this process with those of others that should have the same.
+    """Compares the parameters of this process with those of other processes that should be equal.
 
-    The hashes go through the key-value store of torch.distributed and not through a collective operation: where only
-    some processes watch their model, the others would not join it, and training would wait for ever.
+    The hashes go through the key-value store of torch.distributed, not through a collective operation. If only some
+    processes watch their model, the others would not join a collective operation, and training would hang.
     """
 
-    _watched: ClassVar[dict[str, int]] = {}  # how many have watched parameters of these names and shapes
-    _left: ClassVar[list[str]] = []  # keys of those that are closed, which other processes may still read
+    _watched: ClassVar[dict[str, int]] = {}  # the number of instances with these names and shapes of parameters
+    _left: ClassVar[list[str]] = []  # keys of closed instances, which other processes may still read
 
     def __init__(self, model: nn.Module, network: nn.Module) -> None:
         self._replica = _replicated(model)
@@ -46,11 +46,11 @@ class Ranks:
         self._names: list[str] = []
         self._key, self._rank = "", 0
         self._published: dict[int, list[int]] = {}  # by step
-        self._waiting: dict[int, set[int]] = {}  # the ranks whose hashes of a step are still to be compared
-        self._began_equal: dict[int, bool] = {}  # whether all parameters were the same at first, by rank
+        self._waiting: dict[int, set[int]] = {}  # the ranks not yet compared, by step
+        self._began_equal: dict[int, bool] = {}  # whether all parameters were equal at first, by rank
 
     def hashes(self) -> list[Tensor]:
-        """Returns the hash of each parameter that should be the same in several processes; [] where none should be."""
+        """Returns the hash of each parameter that several processes should share; [] if there are none."""
         if not self._is_whole or len(self._others()) == 0:
             return []
         ignored = getattr(self._replica, "parameters_to_ignore", ())
@@ -64,7 +64,7 @@ class Ranks:
         return [hash_of(p) for p in shared.values()] if list(shared) == self._names else []
 
     def publish(self, step: int, hashes: Sequence[float]) -> None:
-        """Gives the hashes of a step to the other processes."""
+        """Publishes the hashes of a step for the other processes."""
         own = [int(h) & _MASK for h in hashes]
         self._published[step], self._waiting[step] = own, set(self._others())
         _store().set(self._own_key(step), struct.pack(f"{len(own)}Q", *own).hex())
@@ -74,8 +74,8 @@ class Ranks:
             _store().delete_key(Ranks._left.pop())
 
     def compare(self) -> Iterator[tuple[int, str, int, str]]:
-        """Yields a step, the first parameter that differs, the number of those that differ and the ranks, for each
-        published step whose hashes have arrived. This does not wait for any process."""
+        """Compares each published step whose hashes have arrived. Yields the step, the first differing parameter, the
+        number of differing parameters and the ranks. Does not wait for any process."""
         for step, own in list(self._published.items()):
             different: set[int] = set()
             ranks = []
@@ -85,7 +85,7 @@ class Ranks:
                     continue
                 self._waiting[step].discard(rank)
                 others = {i for i, (a, b) in enumerate(zip(own, theirs)) if a != b}
-                # Parts of a larger model may have the same names, and even some of the same values, such as γ = 1.
+                # Parts of a larger model may have equal names, and even some equal values, such as γ = 1.
                 if others and (self._replica is not None or self._began_equal.get(rank)):
                     different |= others
                     ranks.append(rank)
@@ -94,17 +94,17 @@ class Ranks:
                 yield step, self._names[min(different)], len(different), _words(_rank(), ranks)
 
     def turn_off(self) -> None:
-        """Compares nothing from now on."""
+        """Disables all further comparisons."""
         self._is_whole = False
         self.close()
 
     def close(self) -> None:
-        """Gives up the hashes of this process. The next publish() of any watch removes them from the store."""
+        """Releases the hashes of this process. The next publish() of any watch removes them from the store."""
         for step in list(self._published):
             self._leave(step)
 
     def _others(self) -> list[int]:
-        """The ranks to compare with: all others for the first process, and the first process for the others."""
+        """Returns the ranks to compare with: all others for the first process, the first process for the others."""
         distributed = torch.distributed
         if not distributed.is_available() or not distributed.is_initialized():
             return []
@@ -147,7 +147,7 @@ def _replicated(model: nn.Module) -> Any:
     while True:
         if type(model).__name__ == "DistributedDataParallel":
             return model
-        inner = model._modules.get("_orig_mod")  # of torch.compile
+        inner = model._modules.get("_orig_mod")  # torch.compile's wrapper
         if inner is None:
             return None
         model = inner
@@ -158,7 +158,7 @@ def _is_sharding(module: nn.Module) -> bool:
 
 
 def _differs_by_design(replica: Any) -> bool:
-    """Whether processes average their parameters only from time to time (Lin et al. 2020, local SGD)."""
+    """Whether processes average their parameters only at intervals (Lin et al. 2020, local SGD)."""
     return any("local" in str(getattr(hook[0], "__name__", "")).lower()
                for hook in getattr(replica, "_comm_hooks", ()) if isinstance(hook, tuple))
 

@@ -14,14 +14,14 @@ from ._snapshot import has_memory
 
 _WIDTH = 256
 
-# Half of the distance between neighbours, as a part of the value: a smaller change is rounded away.
+# Half the distance between neighbouring numbers, relative to the value. A smaller change is rounded away.
 RESOLUTION = {torch.bfloat16: 2.0**-9, torch.float16: 2.0**-12}
 
 
 class Compared(NamedTuple):
     """A sample, compared with the values after the step."""
-    with_gradient: int  # sampled values whose gradient was not 0
-    changed: int  # of those
+    with_gradient: int  # the number of sampled values with a nonzero gradient
+    changed: int  # the number of those that changed
     gradient: float  # the largest absolute value in the whole gradient
     size: float  # the mean absolute value of the sample
 
@@ -32,8 +32,8 @@ class Compared(NamedTuple):
 
 
 class Sample:
-    """Up to 512 values of a parameter: the 256 in a row among which the largest gradient is, and 256 that are evenly
-    spaced. Nothing here waits for the device before the numbers are read."""
+    """Up to 512 values of a parameter: 256 consecutive ones that include the largest gradient, and 256 evenly spaced
+    ones. Does not wait for the device until the numbers are read."""
 
     def __init__(self, name: str, parameter: Tensor, gradient: Tensor) -> None:
         values, gradients = flat(parameter), flat(gradient)
@@ -54,14 +54,14 @@ class Sample:
         return self.parameter.dtype
 
     def compare(self, numbers: Numbers) -> list[int]:
-        """Adds the numbers of compared() for the present values of the parameter."""
+        """Adds the numbers of compared() for the current values of the parameter."""
         present = self._present()
         changed = self._has_gradient if present is None else (present != self._values) & self._has_gradient
         return [numbers.add(number) for number in (self._has_gradient.sum(), changed.sum(), self._gradient,
                                                    self._values.float().abs().mean())]
 
     def _present(self) -> Tensor | None:
-        """Returns the present values, or None where the parameter has another memory by now."""
+        """Returns the current values, or None if the parameter now has other memory."""
         try:
             values = flat(self.parameter)
         except ValueError:
@@ -72,13 +72,13 @@ class Sample:
 
 
 def compared(read: list[float], places: list[int]) -> Compared:
-    """Returns the numbers that Sample.compare() has added."""
+    """Interprets the numbers that Sample.compare() has added."""
     counted, changed, gradient, size = (read[place] for place in places)
     return Compared(int(counted), int(changed), gradient, size)
 
 
 def flat(tensor: Any) -> Tensor:
-    """Returns the values of a dense tensor, or of this process's part of it, with one axis."""
+    """Returns the values of a dense tensor, or of this process's part of it, as one axis."""
     own: Tensor = local_part(tensor).detach()
     if own.layout != torch.strided or own.numel() > 0 and not has_memory(own):
         raise ValueError("the tensor has no dense values here")

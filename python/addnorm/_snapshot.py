@@ -1,4 +1,4 @@
-"""Runs a function on a model, and leaves everything that is reachable from the model as it was."""
+"""Runs a function on a model, and restores everything that is reachable from the model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ try:
     _NUMPY_GENERATORS: tuple[type, ...] = numpy.random.BitGenerator, numpy.random.RandomState
     _NUMPY_ARRAYS: tuple[type, ...] = (numpy.ndarray,)
     _NUMPY: tuple[type, ...] = *_NUMPY_ARRAYS, *_NUMPY_GENERATORS, numpy.random.Generator
-except ImportError:  # PyTorch works without it
+except ImportError:  # PyTorch works without NumPy
     _NUMPY_GENERATORS = _NUMPY_ARRAYS = _NUMPY = ()
 
 from ._model import eager
@@ -32,11 +32,11 @@ Restore = Callable[[], object]
 
 
 def unchanged(function: Callable[[], Result], *roots: Any) -> Result:
-    """Returns function(), which may compute gradients. Everything that the roots lead to is afterwards as it was, and so
-    are the random generators and PyTorch's modes, also if function raises or is interrupted.
+    """Returns function(), which may compute gradients. Afterwards, everything reachable from the roots, the random
+    generators and PyTorch's modes are restored, even if function raises or is interrupted.
 
-    Within function compiled modules run as they were written, each `.grad` is None, and no hook is called when a
-    gradient has been accumulated: an optimizer may stand there.
+    While function runs, compiled modules run uncompiled, each `.grad` is None, and no hook is called after a gradient
+    has been accumulated, because such a hook may run an optimizer.
     """
     surroundings = Surroundings()
 
@@ -54,7 +54,7 @@ def unchanged(function: Callable[[], Result], *roots: Any) -> Result:
 
 
 class RandomState:
-    """The state of random generators: those of Python, NumPy and PyTorch, and `own` ones."""
+    """The states of random generators: those of Python, NumPy and PyTorch, and the given ones."""
 
     def __init__(self, own: Iterable[Any] = ()) -> None:
         self._states: list[tuple[Callable[[Any], object], Any]] = [
@@ -75,26 +75,27 @@ class RandomState:
 
 
 def find_generators(*roots: Any) -> list[Any]:
-    """Returns the random generators that the roots lead to."""
+    """Returns the random generators that are reachable from the roots."""
     return [thing for thing in _Reach(roots).things if _is(thing, _GENERATORS)]
 
 
 class Snapshot:
-    """The state of everything that the roots lead to: tensors, attributes, items, closures, random generators.
+    """The state of everything reachable from the roots: tensors, attributes, items, closures and random generators.
 
-    All tensors are copied, so this takes memory for a second copy of the parameters. Version counters would not tell
-    which were changed: a write through `.data`, as weights are often clipped, raises none. Values are written back only
-    where their bits differ, and raise no counter either, so that a backward that is still to come can go on.
+    All tensors are copied, which takes memory for a second copy of the parameters. Version counters would not suffice:
+    a write through `.data`, common when weights are clipped, does not increase them. Values are written back only where
+    their bits differ. This does not increase the counters either, so that a later backward still works.
 
-    Followed are attributes and items, also those of classes. Not followed are what a hook or a function holds, which is
-    the state of an observer, and objects of PyTorch, NumPy and Python's library that are no part of a model: optimizers,
-    data sets, threads, files. The position of an iterator and the memory of other extensions cannot be restored.
+    Attributes and items are followed, also those of classes. Objects held by hooks or functions are not followed,
+    because they are an observer's state. Objects of PyTorch, NumPy and Python's library outside of a model are not
+    followed either: optimizers, data sets, threads and files. The position of an iterator and the memory of other
+    extensions cannot be restored.
     """
 
     def __init__(self, *roots: Any) -> None:
         gathering = [module for root in roots if _is(root, nn.Module) for module in root.modules()
                      if gathers_parameters(module)]
-        _spread(gathering)  # so that the snapshot has no parameters whose memory is given back
+        _spread(gathering)  # else the snapshot would contain parameters whose memory is freed
         reach, self._undo = _Reach(roots), Undo()
         self._undo.callback(RandomState().restore)
         with torch._C.DisableTorchFunction():
@@ -113,19 +114,19 @@ class Snapshot:
             state.hide_gradient()
 
     def restore(self) -> None:
-        """Restores all that it can, and then raises the error of what it could not."""
+        """Restores everything that it can, then raises the error of the rest."""
         with torch.no_grad(), torch._C.DisableTorchFunction():
             self._undo.close()
-        self._tensors.clear()  # an error that is kept has this frame, which must not keep the copies
+        self._tensors.clear()  # a stored error refers to this frame, which must not keep the copies
 
 
 def _spread(modules: list[Any]) -> None:
-    """Has modules of fully_shard give back the parameters that they have gathered."""
+    """Makes modules of fully_shard free the parameters that they have gathered."""
     for module in modules:
         module.reshard()
 
 
-# -- What the roots lead to --
+# -- Traversal --
 
 _OUTSIDE = frozenset({*getattr(sys, "stdlib_module_names", ()), "torch", "numpy", "lightning", "pytorch_lightning"})
 _ENTERED = frozenset("_random _weakrefset abc argparse array builtins collections contextlib dataclasses functools "
@@ -133,13 +134,13 @@ _ENTERED = frozenset("_random _weakrefset abc argparse array builtins collection
 _ATOMS = (type, types.ModuleType, types.CodeType, str, bytes, int, float, complex, type(None), range, slice,
           torch.dtype, torch.device, torch.Size)
 _CONTAINERS = collections.OrderedDict, dict, list, set, collections.deque
-_PLAIN = frozenset({tuple, frozenset, dict, list, set, collections.deque})  # without attributes
+_PLAIN = frozenset({tuple, frozenset, dict, list, set, collections.deque})  # have no attributes
 _GENERATORS = torch.Generator, random.Random, *_NUMPY_GENERATORS
 _KNOWN = (Tensor, nn.Module, tuple, frozenset, *_CONTAINERS, *_GENERATORS, bytearray, array.array, *_NUMPY)
 
 
 def _is(thing: Any, kinds: Any) -> bool:
-    """Whether it is of these types. isinstance() would believe the `__class__` of a proxy."""
+    """Whether an object has one of these types. isinstance() would trust the `__class__` of a proxy."""
     return issubclass(type(thing), kinds)
 
 
@@ -148,7 +149,7 @@ def _package(thing: Any) -> str:
 
 
 class _Reach:
-    """The things that some roots lead to, each once, and the classes that a model brings along."""
+    """The objects reachable from some roots, each once, and the classes that a model defines."""
 
     def __init__(self, roots: tuple[Any, ...]) -> None:
         is_entered: dict[type, bool] = {}
@@ -216,12 +217,12 @@ def _closure(function: types.FunctionType) -> Iterator[Any]:
     for cell in function.__closure__ or ():
         try:
             yield cell.cell_contents
-        except ValueError:  # it has no value yet
+        except ValueError:  # the cell has no value yet
             continue
 
 
 def _hooks(thing: Any) -> Iterator[dict[Any, Any]]:
-    """The dictionaries of its hooks."""
+    """Returns the dictionaries of an object's hooks."""
     if _is(thing, nn.Module):
         candidates: Any = (value for name, value in vars(thing).items() if "_hooks" in name)
     elif _is(thing, Tensor):
@@ -232,21 +233,21 @@ def _hooks(thing: Any) -> Iterator[dict[Any, Any]]:
 
 
 def _attributes(thing: Any) -> Any:
-    """The dictionary of its attributes, or None."""
+    """Returns the dictionary of an object's attributes, or None."""
     try:
         found = object.__getattribute__(thing, "__dict__")
-        return found if found is object.__getattribute__(thing, "__dict__") else None  # a property may make it
+        return found if found is object.__getattribute__(thing, "__dict__") else None  # a property may compute it
     except Exception:
         return None
 
 
 def _slots(thing: Any) -> dict[Any, Any]:
-    """The values of its `__slots__`."""
+    """Returns the values of an object's `__slots__`."""
     found = {}
     for slot in _slots_of_class(type(thing)):
         try:
             found[slot] = slot.__get__(thing)
-        except AttributeError:  # it has no value
+        except AttributeError:  # the slot has no value
             continue
     return found
 
@@ -259,12 +260,13 @@ def _slots_of_class(kind: type) -> list[Any]:
 
 @functools.lru_cache(maxsize=1024)
 def _container(kind: type) -> Any:
-    """The one of _CONTAINERS that a type is."""
+    """Returns the type in _CONTAINERS that a type derives from."""
     return next(container for container in _CONTAINERS if issubclass(kind, container))
 
 
 def _items(thing: Any) -> list[Any]:
-    """The items of a container. A dictionary gives each key and then its value. No method of a subclass is called."""
+    """Returns the items of a container, for a dictionary each key followed by its value.
+    Calls no method of a subclass."""
     kind = _container(type(thing))
     if issubclass(kind, dict):
         return [part for item in kind.items(thing) for part in item]
@@ -282,20 +284,20 @@ def _parts_of_tensor(tensor: Tensor) -> Iterator[Any]:
 
 
 def _is_composite(tensor: Tensor) -> bool:
-    """Whether it is of a subclass that is made of other tensors."""
+    """Whether a tensor is of a subclass that consists of other tensors."""
     return hasattr(type(tensor), "__tensor_flatten__")
 
 
 def _script_attributes(module: Any) -> dict[str, Any]:
-    kind = getattr(module, "_concrete_type", None)  # a frozen module has none
+    kind = getattr(module, "_concrete_type", None)  # a frozen module lacks it
     return {} if kind is None else {name: module._c.getattr(name) for name in kind.get_attributes()}
 
 
-# -- What is kept of a thing --
+# -- State of one object --
 
 
 def _keep(thing: Any) -> Iterator[Restore]:
-    """Functions that restore it. All may be called several times."""
+    """Yields functions that restore an object. Each may be called several times."""
     if type(thing) not in _PLAIN and not _is(thing, types.FunctionType):
         attributes, slots = _attributes(thing), _slots(thing)
         if attributes is not None:
@@ -341,7 +343,7 @@ def _restore_items(thing: Any, saved: list[Any]) -> None:
 
 
 def _is_written_in_memory(thing: Any) -> bool:
-    """Whether an array of NumPy can be written, and is not a file."""
+    """Whether a NumPy array is writable and not a file."""
     base = thing
     while _is(base, _NUMPY_ARRAYS):
         if _is(base, numpy.memmap):
@@ -400,7 +402,7 @@ def _keep_class(kind: type) -> Restore:
 
 
 class _TensorState:
-    """The memory of a tensor, the values there, and what autograd knows of it."""
+    """The memory of a tensor, its values, and its autograd state."""
 
     def __init__(self, tensor: Tensor) -> None:
         self._tensor, self._is_leaf, self._requires_grad = tensor, tensor.is_leaf, tensor.requires_grad
@@ -419,7 +421,7 @@ class _TensorState:
 
     def restore(self) -> None:
         tensor = self._tensor
-        if self._is_leaf and not tensor.is_leaf and not tensor._is_view():  # something was written with its graph
+        if self._is_leaf and not tensor.is_leaf and not tensor._is_view():  # a value was written with its graph
             tensor.detach_()
         if _place_of(tensor) != self._place:
             tensor.data = self._alias
@@ -436,7 +438,7 @@ class _TensorState:
 
 
 def _place_of(tensor: Tensor) -> Any:
-    """The address and the layout of its numbers, or None if it has no address."""
+    """Returns the address and the layout of a tensor's numbers, or None if it has no address."""
     if _is_composite(tensor):
         return None
     try:
@@ -447,7 +449,7 @@ def _place_of(tensor: Tensor) -> Any:
 
 
 def has_memory(tensor: Tensor) -> bool:
-    """Whether its numbers are in memory of its own: not of a tensor that is made of others, or was freed by FSDP."""
+    """Whether a tensor has memory of its own: it is not made of other tensors, and FSDP has not freed it."""
     if _is_composite(tensor):
         return False
     try:
@@ -459,7 +461,7 @@ def has_memory(tensor: Tensor) -> bool:
 
 
 def _without_repetition(tensor: Tensor) -> Tensor:
-    """One of the elements that expand() shows several times."""
+    """Returns a view without the elements that expand() repeats."""
     for axis, step in enumerate(tensor.stride()):
         if step == 0 and tensor.shape[axis] > 1:
             tensor = tensor.narrow(axis, 0, 1)

@@ -1,4 +1,4 @@
-"""The number of the training step, for addnorm.watch."""
+"""Counts training steps for addnorm.watch."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ._undo import Undo
 
 
 class TrainingSteps:
-    """Counts the training steps of a model at its forwards. A forward begins a new step where an optimizer of
-    its parameters has stepped since the forward before. So the forwards of gradient accumulation, those within
-    a step(closure), and those after a step that a GradScaler skipped belong to one step, and so do several
-    optimizers that step between two forwards. Where no optimizer of PyTorch is seen, as before PyTorch 2.0, a
-    change of a parameter in place stands for its step.
+    """Counts the training steps of a model at its forwards. A forward begins a new step if an optimizer of its
+    parameters has stepped since the previous forward. Forwards of gradient accumulation, forwards within step(closure),
+    and forwards after a step that a GradScaler skipped therefore belong to one step. Several optimizers that step
+    between two forwards also count as one step. If no optimizer of PyTorch is observable, as before PyTorch 2.0, an
+    in-place change of a parameter counts as a step.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -29,13 +29,13 @@ class TrainingSteps:
         self._version = self._sum_of_versions()
 
     def attach(self, undo: Undo) -> None:
-        """Listens to all optimizers until undo is closed."""
+        """Observes all optimizers until undo is closed."""
         if hasattr(optimizer, "register_optimizer_step_post_hook"):
             undo.hook_optimizers("pre", self._before_step)
             undo.hook_optimizers("post", self._after_step)
 
     def before_forward(self) -> int:
-        """The step of the forward that begins, from 0."""
+        """Returns the step of the forward that begins, from 0."""
         changed = self._sum_of_versions() != self._version
         if self._has_stepped or (changed and not self._has_optimizer):
             self._step += 1
@@ -43,8 +43,8 @@ class TrainingSteps:
         return self._step
 
     def after_forward(self) -> None:
-        """Ends the forward, if one has begun. What it changes itself, as an embedding with max_norm does, is no
-        step."""
+        """Ends the forward, if one has begun. Its own changes, such as those of an embedding
+        with max_norm, are not a step."""
         if self._is_forward:
             self._version = self._sum_of_versions()
         self._is_forward = False

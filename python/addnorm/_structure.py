@@ -1,4 +1,4 @@
-"""What the doctor's parts share: names of modules, and tensors in what models take and give."""
+"""Shared by the doctor's parts: names of modules, and tensors in the inputs and outputs of models."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def is_within(name: str, outer: str) -> bool:
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
-    """All tensors in nested tuples, lists, dictionaries and dataclasses, in their order. Also those in the attributes
-    of another object, if this is the value itself: inside of a value, it may be a cache."""
+    """Yields all tensors in nested tuples, lists, dictionaries and dataclasses, in order. If the value itself is
+    another object, yields those in its attributes. Inside of a value, such an object may be a cache and is skipped."""
     known = (Tensor, Mapping, list, tuple, type, nn.Module)
     is_plain = hasattr(value, "__dict__") and not isinstance(value, known)
     yield from _nested_tensors(vars(value) if is_plain else value)
@@ -44,7 +44,7 @@ def _nested_tensors(value: Any) -> Iterator[Tensor]:
 
 
 def hidden_modules(model: nn.Module) -> dict[str, list[nn.Module]]:
-    """Modules in plain lists, tuples and dictionaries, which nn.Module does not know of, by the attribute."""
+    """Returns the modules in plain lists, tuples and dictionaries, which nn.Module does not register, by attribute."""
     known, torchs_own = set(model.modules()), vars(nn.Module())
     found = {}
     for name, module in model.named_modules():
@@ -66,7 +66,7 @@ def _modules_in(value: Any, depth: int = 2) -> Iterator[nn.Module]:
 
 
 def entry(value: Any, *names: str) -> Any:
-    """The first of these keys or attributes that is there and not None."""
+    """Returns the first of these keys or attributes that exists and is not None."""
     for name in names:
         found = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
         if found is not None:
@@ -75,7 +75,7 @@ def entry(value: Any, *names: str) -> Any:
 
 
 def own_loss(output: Any) -> Any:
-    """A model's own: its only output, the one that has this name, or the one number in a tuple."""
+    """Returns a model's own loss: its only output, the output named "loss", or the single number in a tuple."""
     if isinstance(output, Tensor):
         return output if output.numel() == 1 else None
     if isinstance(output, Mapping):

@@ -1,9 +1,9 @@
-"""Faults of the training loop around a model, for addnorm.watch: steps that change nothing, gradients that are not
-cleared, processes whose parameters differ.
+"""Detects faults of the training loop around a model, for addnorm.watch: steps that change nothing, gradients that are
+not cleared, and processes whose parameters differ.
 
-A Record belongs to a measured step. It begins before the step's first forward; after the first backward it samples the
-parameters; the optimizer's next step uses that gradient, and before the step after that the record is judged. All its
-numbers are then read with one transfer. Hooks of other steps find no record, and return.
+A Record belongs to a measured step. It begins before the step's first forward. After the first backward it samples the
+parameters. The optimizer's next step uses that gradient, and the record is judged before the step after that. All its
+numbers are then read with one transfer. In other steps the hooks find no record and return.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ._samples import RESOLUTION, Compared, Sample, compared
 from ._sharded import gathers_parameters
 from ._undo import Undo
 
-_PATIENT_STEPS = 20  # more than other optimizers of a model wait between two steps
-_PATIENT_FORWARDS = 20  # likewise, where gradients are cleared or others step in between
-_PATIENT_END = 2  # the same where the training ends
+_PATIENT_STEPS = 20  # more steps than other optimizers of a model wait between two of their own
+_PATIENT_FORWARDS = 20  # likewise for forwards, if gradients are cleared or other optimizers step in between
+_PATIENT_END = 2  # likewise at the end of training
 _MOST_LINES = 256
 
-# Optimizers whose step is about the learning rate, whatever the size of the gradient is.
+# Optimizers whose step is about the size of the learning rate, independent of the gradient's size.
 _NORMALIZED = "Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Adagrad"
 
 
@@ -37,21 +37,21 @@ class Training:
     """Watches the optimizers' steps and the gradients of one model."""
 
     def __init__(self, model: nn.Module, network: nn.Module, emit: Callable[[int, list[Line]], None]) -> None:
-        """emit, a method, gets the lines of a profile for a measured step, as soon as they are known."""
-        # Its owner holds this object. It can be freed at once only where this object does not hold it too.
+        """`emit` must be a method. It gets the lines of a profile for a measured step as soon as they are known."""
+        # The owner holds this object. Without a reference back, both are freed at once.
         self._network, self._emit = network, weakref.WeakMethod(emit)
         self._ranks = Ranks(model, network)
-        # A forward begins with the whole parameters of fully_shard in the place of those that the optimizer has.
+        # When a forward begins, fully_shard has replaced the optimizer's parameters by whole ones.
         self._sharded = dict(network.named_parameters()) if any(map(gathers_parameters, network.modules())) else None
         self._records: list[Record] = []
         self._unheld: Unheld | None = None
         self._sees_optimizers = hasattr(optimizers, "register_optimizer_step_post_hook")
-        self._hooks: list[Undo] = []  # those of the records
+        self._hooks: list[Undo] = []  # the hooks of the records
         self._undo: Undo | None = None
 
     def attach(self, undo: Undo, guarded: Callable[[Callable[[], object]], None]) -> None:
-        """Listens to all optimizers until undo is closed, or this object is freed. guarded, a method, calls a function
-        and keeps its errors."""
+        """Observes all optimizers until undo is closed or this object is freed. `guarded` must be a method; it calls a
+        function and stores its errors."""
         if self._undo is undo and not undo.is_empty():
             return
         self._undo = undo
@@ -82,7 +82,7 @@ class Training:
             self._records.append(record)
 
     def forward_begins(self) -> None:
-        """Counts a forward of the training, also of steps that are not measured."""
+        """Counts a forward of the training, in every step."""
         for record in list(self._records):
             record.forward_begins()
             if record.lost_forwards >= _PATIENT_FORWARDS and not record.is_stepped:
@@ -99,7 +99,7 @@ class Training:
                     if record.samples and not record.is_stepped])
 
     def close(self) -> None:
-        """Judges what is known at the end of the training."""
+        """Judges the open records at the end of the training."""
         for record in list(self._records):
             if record.is_stepped:
                 record.sentinels.clear()  # no further step has used their gradients
@@ -112,7 +112,7 @@ class Training:
             self._give(unheld.step, unheld.lines(_compare(unheld.samples)))
 
     def abandon(self) -> None:
-        """Drops everything that is not judged yet."""
+        """Drops all open records."""
         for record in list(self._records):
             self._remove(record)
         self._unheld = None
@@ -126,7 +126,7 @@ class Training:
     # -- Steps of optimizers --
 
     def before_step(self, optimizer: torch.optim.Optimizer, *call: Any) -> None:
-        """Judges the records for which an optimizer steps for the second time. Others note the step."""
+        """Judges the records for which an optimizer steps for the second time. Other records note the step."""
         for record in list(self._records):
             record.sample()
             if record.samples and record.has_stepped(optimizer):
@@ -135,7 +135,7 @@ class Training:
                 record.before_step(optimizer, _has_closure(*call))
 
     def after_step(self) -> None:
-        """Follows gradients from here."""
+        """Starts tracking gradients."""
         for record in self._records:
             record.follow_gradients()
 
@@ -178,7 +178,7 @@ class Training:
         return True
 
     def _exchange(self, function: Callable[[], Any]) -> Any:
-        """Returns function(), or () where the store of the processes cannot be reached. It is not tried again then."""
+        """Returns function(), or () if the processes' store cannot be reached. It is not tried again in that case."""
         try:
             return function()
         except Exception:
@@ -198,13 +198,13 @@ class Training:
 
 
 def _listeners(training: weakref.ref[Training], guarded: weakref.WeakMethod[Any]) -> tuple[Any, Any]:
-    """Returns functions to be called before and after the step of an optimizer. They hold nothing."""
+    """Returns functions to call before and after the step of an optimizer. They hold no reference."""
     def call(name: str, *arguments: Any) -> None:
         known, guard = training(), guarded()
         if known is not None and guard is not None:
             guard(functools.partial(getattr(known, name), *arguments))
 
-    # A compiled step breaks its graph here where there is a record, and nowhere else.
+    # A compiled step breaks its graph here if there is a record, and nowhere else.
     untraced = getattr(torch, "_disable_dynamo", lambda function: function)(call)
 
     def before(*arguments: Any) -> None:
@@ -226,7 +226,7 @@ def _close(hooks: list[Undo]) -> None:
 
 
 def _compare(samples: list[Sample]) -> list[Compared]:
-    """Reads the numbers of samples, with one transfer."""
+    """Reads the numbers of samples with one transfer."""
     numbers = Numbers()
     with torch.no_grad():
         places = [s.compare(numbers) for s in samples]
@@ -235,8 +235,9 @@ def _compare(samples: list[Sample]) -> list[Compared]:
 
 
 def _rounded_away(values: list[tuple[Sample, Compared, tuple[Any, float]]]) -> Iterator[Line]:
-    """The parameters whose step is too small for their number format. Optimizers of other libraries may round
-    stochastically, or keep what was rounded away. A gradient far below the others may be rounding noise."""
+    """Yields a line if parameters have steps that are too small for their number format. Optimizers of other
+    libraries may round stochastically, or keep the part that is rounded away. A gradient far below the
+    others may be rounding noise."""
     typical = median([v.gradient for _, v, _ in values] or [0.0])
     for sample, value, (optimizer, rate) in values:
         limit, kind = RESOLUTION[sample.dtype], type(optimizer)
@@ -264,7 +265,7 @@ def _not_cleared(kept: list[tuple[str, bool]], followed: int) -> Iterator[Line]:
 
 
 def _has_closure(*call: Any) -> bool:
-    """Whether step(closure) was called, by the arguments that a hook gets after the optimizer."""
+    """Whether step(closure) was called, judged by the arguments that a hook gets after the optimizer."""
     arguments, named = (*call, (), {})[:2] if call else ((), {})
     return any(callable(a) for a in arguments if not isinstance(a, torch.optim.Optimizer)) or \
         named.get("closure") is not None

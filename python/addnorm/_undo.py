@@ -1,7 +1,7 @@
-"""Changes that must not outlive their use, such as hooks on modules and tensors.
+"""Undoes changes that must not outlive their use, such as hooks on modules and tensors.
 
-An interrupt (Ctrl+C) may come between any two instructions, also between a change and the note of how it is taken
-back. So the step back is noted first, it does nothing where nothing was changed, and it may be taken twice.
+An interrupt (Ctrl+C) may occur between any two instructions, even between a change and the registration of its undo
+step. The undo step is therefore registered first. It does nothing if nothing was changed, and it may run twice.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Hook = Callable[..., Any]
 
 
 class Undo:
-    """The steps back from some changes. `with Undo() as hooks:` takes them at its end."""
+    """The undo steps of some changes. `with Undo() as hooks:` runs them at its end."""
 
     def __init__(self) -> None:
         self._steps: list[Callable[[], object]] = []
@@ -32,15 +32,15 @@ class Undo:
         self.close()
 
     def callback(self, step: Callable[..., object], *arguments: Any) -> None:
-        """Notes step(*arguments), before the change that it takes back."""
+        """Registers step(*arguments). Must be called before the change that the step undoes."""
         self._steps.append(functools.partial(step, *arguments))
 
     def is_empty(self) -> bool:
         return not self._steps
 
     def close(self) -> None:
-        """Takes all steps, the last one first, and forgets them. An error of one step is raised after the others.
-        If close() is interrupted, it can be called again."""
+        """Runs all steps, the last one first, and forgets them. An error in one step is raised after the others have
+        run. If close() is interrupted, it can be called again."""
         errors = []
         for step in reversed(self._steps):
             try:
@@ -52,9 +52,9 @@ class Undo:
             raise errors[0]
 
     def hook(self, module: nn.Module, point: str, function: Hook, named: Hook | None = None) -> bool:
-        """Adds a hook at a point of a module, "forward" or "forward_pre". With PyTorch 2.0 and later it is `named`, if
-        that is given, which also takes the named arguments. Returns False if the module takes no hook, as modules of
-        torch.jit.script."""
+        """Adds a hook at a point of a module, "forward" or "forward_pre". With PyTorch 2.0 and later, `named` is
+        used if given; it also takes the named arguments. Returns False if the module does not allow hooks, like
+        modules of torch.jit.script."""
         self.callback(_drop_hooks, module, point, (function, named))
         register = getattr(module, f"register_{point}_hook")
         try:
@@ -70,7 +70,8 @@ class Undo:
         return True
 
     def hook_calls(self, module: nn.Module, enter: tuple[Hook, ...], leave: tuple[Hook, ...]) -> bool:
-        """Adds hooks before and after the forward of a module, each as arguments of hook(); or none, and returns False.
+        """Adds hooks before and after the forward of a module, each given as the arguments of hook(). If one is not
+        allowed, adds none and returns False.
         """
         if self.hook(module, "forward_pre", *enter) and self.hook(module, "forward", *leave):
             return True
@@ -78,14 +79,14 @@ class Undo:
         return False
 
     def hook_gradient(self, tensor: Tensor, function: Callable[[Tensor], Any]) -> None:
-        """Adds a hook for the gradient of a tensor. It does not keep the tensor alive."""
+        """Adds a hook for the gradient of a tensor. Does not keep the tensor alive."""
         self.callback(_drop_gradient_hook, weakref.ref(tensor), function)
         tensor.register_hook(function)
 
     def hook_edge(self, edge: tuple[Any, int], function: Callable[[Tensor | None], Any]) -> None:
-        """Adds a hook for the gradient that arrives at an output of a node of PyTorch's graph, None if it is zero. The
-        hook goes when the graph goes. The graph and the function may hold each other, which Python's collector does not
-        see; so the hook forgets the function when this is closed."""
+        """Adds a hook for the gradient that arrives at an output of a node of PyTorch's graph; None if it is zero. The
+        hook is freed with the graph. The graph and the function may refer to each other, which Python's collector
+        cannot detect. The hook therefore drops the function on close()."""
         node, output = edge
         functions = [function]
         self.callback(functions.clear)
@@ -115,7 +116,7 @@ def _drop_gradient_hook(tensor: weakref.ref[Tensor], function: Callable[[Tensor]
 
 
 def _drop(hooks: dict[Any, Any], functions: tuple[Any, ...], *others: dict[Any, Any]) -> None:
-    """Takes functions out of a dictionary of hooks, and their keys out of the others."""
+    """Removes functions from a dictionary of hooks, and their keys from the others."""
     for key, hook in list(hooks.items()):
         if any(hook is function for function in functions):
             for kind in others:
@@ -127,8 +128,8 @@ def _drop(hooks: dict[Any, Any], functions: tuple[Any, ...], *others: dict[Any, 
 
 
 def run_undone(function: Callable[[], Result], undo: Callable[[], object]) -> Result:
-    """Returns function(), and calls undo() after it, whatever happens in function. undo() is called again if something
-    was raised, since it may have been interrupted itself."""
+    """Returns function(), and calls undo() afterwards even if function raises. If anything was raised, undo() is called
+    a second time, because the first call may have been interrupted."""
     try:
         try:
             return function()
@@ -143,20 +144,21 @@ def run_undone(function: Callable[[], Result], undo: Callable[[], object]) -> Re
 
 
 def end_contexts(traceback: types.TracebackType | None) -> None:
-    """Ends the generators of context managers that an interrupt has caught in contextlib. They would end when the
-    traceback is freed, and change then what was undone long before."""
+    """Ends the generators of context managers that an interrupt has left suspended in contextlib. Otherwise they would
+    end when the traceback is freed, and change state that has already been restored."""
     while traceback is not None:
         frame, traceback = traceback.tb_frame, traceback.tb_next
         if frame.f_code.co_filename == contextlib.contextmanager.__code__.co_filename:
             try:
                 frame.clear()
-            except RuntimeError:  # of a frame that runs
+            except RuntimeError:  # the frame is running
                 continue
 
 
 class Exit:
-    """The `__exit__` of a class with an Undo, `_undo`. A `with` statement gets it as a new object, which nothing else
-    holds. So `_undo` is closed when the statement ends, even if an interrupt ends __exit__ at its first instruction.
+    """The `__exit__` of a class with an Undo, `_undo`. Each `with` statement gets a new object that
+    nothing else refers to. `_undo` is therefore closed when the statement ends, even if an interrupt stops
+    __exit__ at its first instruction.
     """
 
     def __init__(self, function: Callable[..., object]) -> None:
@@ -166,6 +168,6 @@ class Exit:
         if instance is None:
             return self._function
         leave = functools.partial(self._function, instance)
-        if instance._undo.is_empty():  # else this is not a `with` statement that begins
+        if instance._undo.is_empty():  # else no `with` statement begins here
             weakref.finalize(leave, instance._undo.close).atexit = False
         return leave

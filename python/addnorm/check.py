@@ -1,4 +1,4 @@
-"""addnorm.check: a few forwards and backwards of a PyTorch model, and what the doctor says of it."""
+"""addnorm.check: a few forwards and backwards of a PyTorch model, and the doctor's report."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
 def check(model: nn.Module, inputs: Any, *, loss: Callable[[Any], Tensor] | str | None = None,
           optimizer: Any = None, tokens: int = 4096, behaviour: bool = True, ignore: Iterable[str] = (),
           **options: Any) -> Report:
-    """Runs a PyTorch model forward and backward, and compares what its residual sums, norms and attentions
-    compute with what they should; then a few times more with something changed, and looks at what changes
-    with it: tokens that see the future, another sequence or padding, a cache, dropout in evaluation.
+    """Checks a PyTorch model. Runs it forward and backward, and compares its residual sums, norms and attentions with
+    what they should compute. Then runs it a few more times with changes, to find tokens that attend to the future,
+    another sequence or padding, and faults of caches and of dropout in evaluation.
 
         report = addnorm.check(model, batch)
         print(report)
 
-    inputs     what the model is called with: a tensor, a tuple of arguments, or a dict of named ones
+    inputs     the model's arguments: a tensor, a tuple, or a dict of named arguments
     loss       a function from the model's output to a scalar, or "own": the loss in that output. By
-               default the own one if there is one; else the output's product with fixed random
-               directions, which sends a gradient everywhere
-    optimizer  of the training; what it does with the parameters is judged too, without a step
-    tokens     at most so many tokens are compared value by value; gradients are of all
-    behaviour  False: the model runs forward and backward once, and nothing is changed
+               default the output's own loss if it has one, else the output's product with fixed random
+               directions, which gives every part of the output a gradient
+    optimizer  of the training; its groups of parameters are checked too, without a step
+    tokens     the maximum number of tokens compared value by value; gradients are of all tokens
+    behaviour  False: the model runs forward and backward once, without changes
     ignore     findings to leave out: "rule", or "rule@layer 2"
     options    of probe(): layers, attention, feed_forward, recipe, batch_first
 
-    The model, all that its modules keep, the inputs and the random generators are afterwards as before, also
-    if the model raises or is interrupted; this takes memory for a second copy of the parameters.
-    torch.compile and wrappers for several devices are looked through. Error, in one line, for a model without
-    layers, or one that cannot be run on these inputs. On a terminal, a line shows the progress after 5 seconds.
+    The model with all state of its modules, the inputs and the random generators are restored afterwards, even if the
+    model raises or is interrupted. This takes memory for a second copy of the parameters. torch.compile and wrappers
+    for several devices are unwrapped. Raises Error, with a message of one line, for a model without layers or a model
+    that fails on these inputs. On a terminal, a line shows the progress after 5 seconds.
     """
     from torch import nn
 
@@ -63,7 +63,7 @@ def check(model: nn.Module, inputs: Any, *, loss: Callable[[Any], Tensor] | str 
 
 
 def _call(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments and named arguments."""
+    """Returns the positional and the named arguments."""
     if isinstance(inputs, Mapping):
         return (), {str(name): value for name, value in inputs.items()}
     return (inputs if isinstance(inputs, tuple) else (inputs,)), {}
@@ -82,23 +82,23 @@ def _check_devices(network: nn.Module, inputs: Any) -> None:
 
 def _measure(network: nn.Module, called: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any],
              loss: Loss, **options: Any) -> Any:
-    """A probe that has seen one forward and backward."""
+    """Returns a probe that has recorded one forward and backward."""
     from .probe import ProbeError, probe as begin
     try:
         probe = begin(network, **options)
         with probe:
             value = loss(called(*arguments, **named))
-            if value.requires_grad:  # else the forward alone is judged
+            if value.requires_grad:  # else only the forward is judged
                 value.backward()
     except (_core.Error, ProbeError) as error:
         raise _core.Error(_one_line(str(error))) from error
-    except Exception as error:  # of the model's own code, or a hook in it
+    except Exception as error:  # an error of the model's own code, or of a hook in it
         raise _core.Error(f"the model failed on these inputs: {_one_line(_told(error))}") from error
     return probe
 
 
 def _told(error: Exception) -> str:
-    """Its class and what it says."""
+    """Returns the error's class and message."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
@@ -108,7 +108,7 @@ def _one_line(text: str) -> str:
 
 def _add_behaviour(header: dict[str, Any], lines: list[str], model: nn.Module, arguments: tuple[Any, ...],
                    named: dict[str, Any], loss: Any, optimizer: Any) -> None:
-    """What shows only when something is changed. It must not cost the rest its report."""
+    """Adds the results of runs with changes. A failure here must not prevent the rest of the report."""
     from . import behaviour
     left_out: list[dict[str, str]] = header["coverage"].setdefault("left_out", [])
     try:

@@ -1,7 +1,7 @@
-"""The lab: what is claimed of residual connections and norms, measured, as plain data.
+"""The lab as plain data: measurements that test the claims about residual connections and norms.
 
-What a function returns is the JSON document that the program's command of its name writes: dicts, lists,
-strings, numbers; None is what is absent, infinite or NaN.
+Each function returns the JSON document of the program's command of the same name: dicts, lists, strings and numbers.
+None stands for a value that is absent, infinite or NaN.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _read(document: str) -> dict[str, Any]:
 
 
 def _json(options: dict[str, Any]) -> str:
-    """With NumPy's numbers and any iterable as a list, without what is None."""
+    """Converts options to JSON. NumPy's numbers and iterables become numbers and lists; None values are left out."""
     def plain(value: Any) -> Any:
         if isinstance(value, Iterable):
             return list(value)
@@ -43,7 +43,7 @@ def _count(name: str, value: int) -> int:
 
 
 def _asked(name: str, value: int | None) -> int:
-    """A count from 1, or 0 where nobody asked."""
+    """Returns a count of at least 1, or 0 if none was given."""
     count = 0 if value is None else _count(name, value)
     if count == 0 and value is not None:
         raise _core.Error(f"{name} is 0, must be at least 1")
@@ -56,7 +56,7 @@ def _numbers(values: float | Iterable[float]) -> list[float]:
 
 
 def _lanes(x: Iterable[Any]) -> list[list[float]]:
-    """The rows of several lanes, or those of one."""
+    """Returns the rows of x if it has several lanes, else x as the only row."""
     rows = list(x)
     if rows and all(_is_row(row) for row in rows):
         return [_numbers(row) for row in rows]
@@ -64,7 +64,7 @@ def _lanes(x: Iterable[Any]) -> list[list[float]]:
 
 
 def _is_row(values: Any) -> bool:
-    """A tensor's numbers are tensors without dimensions, which say that they can be iterated over."""
+    """Whether values is a row. Elements of a tensor are tensors without dimensions that claim to be iterable."""
     return isinstance(values, Iterable) and getattr(values, "ndim", 1) > 0
 
 
@@ -73,27 +73,26 @@ def trace(x: Sequence[float] | Sequence[Sequence[float]], branch: Sequence[float
           placement: str = "post", layers: int = 12, layer: int | None = None,
           sublayer: Literal["attention", "feed_forward"] | None = None,
           lanes: int | None = None) -> dict[str, Any]:
-    """Add & Norm of one token, step by step, in float64.
+    """Computes Add & Norm of one token, step by step, in float64.
 
-    x is the token's features, branch what the sublayer gives back, as many; empty: the norm of x alone.
-    gamma and beta are one number, or one for each feature. placement: "post", norm(x + F(x)); "pre",
-    x + F(norm(x)); "none", x + F(x).
+    x is the token's features and branch the output of the sublayer, with the same length; an empty branch gives the
+    norm of x alone. gamma and beta are one number or one per feature. placement is "post" for norm(x + F(x)), "pre" for
+    x + F(norm(x)) or "none" for x + F(x).
 
-    Returns {"x", "branch", "sum", "mean", "variance", "deviation", "normalized", "output"}. Error for
-    numbers of features that differ.
+    Returns {"x", "branch", "sum", "mean", "variance", "deviation", "normalized", "output"}. Raises Error if
+    the numbers of features differ.
 
-    placement may also be any other that `addnorm placements` lists, or parts of them such as "post:3+pre".
-    Then x is the embedding, with which a stream of several lanes begins, or these lanes, a row each, and the
-    parameters are those that training starts with. Their numbers may depend on where the sublayer stands:
-    in which layer, from 1, of how many layers; None: the first. lanes is the number of lanes, where the
-    placement lets one choose.
+    placement may also be any other that `addnorm placements` lists, or a combination such as "post:3+pre". x is then
+    the embedding, from which a stream of several lanes starts, or the lanes themselves, one row each. The parameters
+    have their initial values. These may depend on the position of the sublayer: layer, from 1, of layers; the default
+    is the first of one. lanes is the number of lanes, if the placement leaves it free.
 
-    Where the placement there is post, pre or none, the result is the one above. For any other of one lane,
-    these keys stand beside it: "placement", "layer", "layers", "sublayer", "skip", "gain", "norms" (of
-    "before", "inside" and "after", and of "entry" in the first sublayer of a stream that begins with a norm:
-    "x" is then its output), "h", what F sees, "f" and "u". Of several:
-    "lanes" X, "read" a, "carry" A, "write" b, "read_from", what a reads, "z" = a·X, "norms", "h", "branch",
-    "f", "u", "carried" A·X, "written" b ⊗ u, "sum" and "output" X′.
+    If the placement at that position is post, pre or none, the result is as above. For other placements with one lane,
+    the result also has "placement", "layer", "layers", "sublayer", "skip", "gain", "norms", "h", the input of F, "f"
+    and "u". "norms" has the norms "before", "inside" and "after". In the first sublayer of a stream that begins with a
+    norm it also has "entry", whose output is "x". With several lanes, the result has "lanes" X, "read" a, "carry" A,
+    "write" b, "read_from", the lanes that a reads, "z" = a·X, "norms", "h", "branch", "f", "u", "carried" A·X,
+    "written" b ⊗ u, "sum" and "output" X′.
     """
     return _read(_core.trace(norm.fields, _lanes(x), _numbers(branch), _numbers(gamma), _numbers(beta),
                              placement, _count("layers", layers), _asked("layer", layer), sublayer or "",
@@ -101,27 +100,28 @@ def trace(x: Sequence[float] | Sequence[Sequence[float]], branch: Sequence[float
 
 
 def reproduce(seed: int = 0) -> dict[str, Any]:
-    """PyTorch's numbers for a seed, without PyTorch: {"seed", "layer_norm", "block"}."""
+    """Computes PyTorch's numbers for a seed without PyTorch: {"seed", "layer_norm", "block"}."""
     return _read(_core.reproduce(_count("seed", seed)))
 
 
 def figures() -> dict[str, Any]:
-    """What figure() can run: {"figures": […], "bugs": […]}, each with its name, what it asks or means,
-    and a figure's options with their defaults."""
+    """Returns the figures and bugs that figure() accepts: {"figures": […], "bugs": […]}. Each has its name and its
+    question or meaning; a figure also has its options with their defaults."""
     return _read(_core.figures())
 
 
 def figure(name: str, *, text: str = "", **options: Any) -> dict[str, Any]:
-    """Measures one figure of figures() and compares it with the prediction of theory.
+    """Measures one figure of figures() and compares it with the theoretical prediction.
 
-    options are some of those that figures() lists for the figure: layers (a number or several), width,
-    seeds, seed, placements; and bug, which is put into the measured network, not into the prediction. What
-    is left out is the figure's own. text is what a figure that trains is trained on, at least 4096 bytes.
+    options are those that figures() lists for the figure: layers (a number or several), width, seeds, seed, placements;
+    and bug, which changes the measured network but not the prediction. Omitted options have the figure's defaults. text
+    is the training text of a figure that trains, at least 4096 bytes.
 
-    Returns {"figure", "title", "question", "source", "options", "setting", "panels", "checks", "verdict"}: the
-    "setting" is the options in words; a panel has a "caption", "measured" and "predicted" curves, or "maps", heat maps with "name" and "rows"; a verdict is
-    "inside", "outside" or "not applicable". Error for names that are unknown and options that the figure
-    does not take. Ctrl+C waits for its end, which takes a minute where models are trained.
+    Returns {"figure", "title", "question", "source", "options", "setting", "panels", "checks", "verdict"}.
+    "setting" describes the options in words. A panel has a "caption" and "measured" and "predicted" curves, or
+    "maps": heat maps with "name" and "rows". A verdict is "inside", "outside" or "not applicable". Raises Error for
+    unknown names and for options that the figure does not have. Ctrl+C takes effect only at the end, which is a
+    minute for models that are trained.
     """
     if "layers" in options and not isinstance(options["layers"], Iterable):
         options["layers"] = [options["layers"]]
@@ -130,17 +130,16 @@ def figure(name: str, *, text: str = "", **options: Any) -> dict[str, Any]:
 
 def study(text: str, *, placements: Iterable[str] = ("plain", "none", "post", "pre"), seeds: int = 3,
           progress: Callable[[int, int], object] | None = None, **settings: Any) -> dict[str, Any]:
-    """Trains small decoders over the bytes of `text` that differ only in their residual connections and
-    norms, with and without warm-up, and measures signal and gradient by layer.
+    """Trains small decoders over the bytes of `text`, which differ only in their residual connections and norms, with
+    and without warm-up. Measures signal and gradient by layer.
 
-    settings are the flags of `addnorm study`, with _ for -: norm, eps, layers, width, heads, ff,
-    activation, head, init, context, dropout, batch, accumulate, steps, lr, warm_up, decay, last_lr,
-    weight_decay, beta1, beta2, clip, seed. Their defaults are the program's. progress(done, all) is called
-    after every step, from any of the threads that train, one at a time; an exception in it ends the study,
-    and so does Ctrl-C.
+    settings are the flags of `addnorm study`, with _ for -: norm, eps, layers, width, heads, ff, activation, head,
+    init, context, dropout, batch, accumulate, steps, lr, warm_up, decay, last_lr, weight_decay, beta1, beta2, clip,
+    seed. Their defaults are the program's. progress(done, all) is called after every step. The training threads call
+    it, one at a time. An exception in it or Ctrl+C ends the study.
 
-    Returns {"options", "text_bytes", "unigram_loss", "placements", "claims", "runs"}. Error for settings
-    that are unknown or make no model, placements that are unknown and a text that is too short.
+    Returns {"options", "text_bytes", "unigram_loss", "placements", "claims", "runs"}. Raises Error for settings that
+    are unknown or give no valid model, for unknown placements and for a text that is too short.
     """
     named = {name.replace("_", "-"): value for name, value in settings.items()}
     return _read(_core.study(text, list(placements), _count("seeds", seeds),

@@ -1,4 +1,4 @@
-"""A norm as data, apart from norms.py, which needs NumPy."""
+"""The options of a norm. They are separate from norms.py, which needs NumPy."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ NormFields = tuple[str, float, str, str, str, float]
 
 @dataclass(frozen=True)
 class Norm:
-    """A norm of rows as data: y = output_scale·(γ ⊙ (x − mean)/deviation + β), where "rms" has mean 0.
+    """The options of a norm over rows: y = output_scale·(γ ⊙ (x − mean)/deviation + β), where "rms" has mean 0.
 
-    eps          0 to 1e30, in the root at "variance", deviation = √(variance + ε), or beside it at
-                 "deviation", √variance + ε
+    eps          0 to 1e30; eps_at "variance": deviation = √(variance + ε), "deviation": √variance + ε
     variance     divided by n ("population") or by n − 1 ("unbiased")
-    gamma_form   "plain", or "one_plus": γ stands for 1 + γ, as Gemma stores it
+    gamma_form   "plain", or "one_plus": the factor is 1 + γ, as Gemma stores it
 
-    Error if a value is none of these, and TypeError if it is no string or number.
+    Raises Error for an invalid value, and TypeError for a value that is not a string or number.
     """
 
     kind: Literal["layer", "rms"] = "layer"
@@ -45,6 +44,6 @@ class Norm:
 
     @property
     def fields(self) -> NormFields:
-        """As the library takes them."""
+        """Returns the fields in the library's order."""
         return (self.kind, float(self.eps), self.eps_at, self.variance, self.gamma_form,
                 float(self.output_scale))

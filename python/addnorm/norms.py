@@ -1,4 +1,4 @@
-"""Norms and Add & Norm on arrays. The package says what an array may be."""
+"""Norms and Add & Norm on arrays. The package's docstring defines the arrays."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class SupportsDLPack(Protocol):
 
 
 class BFloat16:
-    """bfloat16 numbers in NumPy's memory, which has no such type.
+    """bfloat16 numbers in the memory of NumPy, which lacks this type.
 
-    bits: a uint16 array, not copied, of the upper halves of float32 numbers. `torch.from_dlpack`
-    makes a tensor of it, and every function here takes it as an array. TypeError if bits is no
-    uint16 array.
+    bits is a uint16 array of the upper halves of float32 numbers. It is not copied.
+    `torch.from_dlpack` converts a BFloat16 to a tensor, and every function here accepts it as an
+    array. Raises TypeError if bits is not a uint16 array.
     """
 
     def __init__(self, bits: NumPyArray) -> None:
@@ -40,7 +40,7 @@ class BFloat16:
 NumPyArray = np.ndarray[Any, Any]
 Array = Union[NumPyArray, SupportsDLPack]
 Factor = Union[float, Array, None]
-# A NumPy array, a BFloat16 beside bfloat16, a tensor beside one, or what stood for it among the arguments.
+# A tensor or BFloat16 if the corresponding argument is one, a NumPy array otherwise, or the given output.
 Result = Any
 Dropout = tuple[float, int, int]
 
@@ -49,7 +49,7 @@ LaneNorm = Union[Norm, Literal["layer", "rms"], None]
 
 
 class AddNorm(NamedTuple):
-    """What add_norm returns. Statistics are for add_norm_backward."""
+    """The result of add_norm. The statistics are for add_norm_backward."""
 
     y: Result
     sum: Result
@@ -57,8 +57,8 @@ class AddNorm(NamedTuple):
 
 
 def _new(shape: tuple[int, ...], dtype: str, beside: Array) -> Result:
-    """Beside a tensor of PyTorch a tensor, else an array of NumPy."""
-    torch = sys.modules.get("torch")  # not imported for who does not use it
+    """Returns a new tensor if `beside` is one, else a new NumPy array."""
+    torch = sys.modules.get("torch")  # imported lazily: PyTorch is optional
     if torch is not None and isinstance(beside, torch.Tensor):
         return torch.empty(shape, dtype=getattr(torch, dtype))
     if dtype == "bfloat16":
@@ -76,7 +76,7 @@ def _new_like(name: str, array: Array) -> Result:
 
 
 def _values(dtype: str) -> str:
-    """The type of γ, factors and statistics beside a stream of this type."""
+    """Returns the type of γ, factors and statistics for a stream of this type."""
     return "float64" if dtype == "float64" else "float32"
 
 
@@ -104,19 +104,19 @@ def add_norm(x: Array, branch: Array | None, gamma: Array | None = None, beta: A
              norm: Norm = Norm(), *, skip: Factor = None, gain: Factor = None,
              dropout: float = 0.0, seed: int = 0, offset: int = 0, sum: Array | None = None,
              out: Array | None = None) -> AddNorm:
-    """s = skip ⊙ x + gain ⊙ dropout(branch) and y = norm(s), in one pass over memory.
+    """Computes s = skip ⊙ x + gain ⊙ dropout(branch) and y = norm(s), in one pass over memory.
 
     x            (…, features), the residual stream
-    branch       the same shape; None: s = skip ⊙ x. Of x's type, or bfloat16 or float16 beside float32
+    branch       the same shape; None: s = skip ⊙ x. Of x's type, or bfloat16 or float16 if x is float32
     gamma, beta  (features,); None: 1 and 0
     skip, gain   a number, (1,) or (features,); None: 1
-    dropout      the probability with which a value of the branch becomes 0, others being divided by
-                 1 − it; which ones is a function of (seed, offset + row·features + column)
-    sum          where s goes, of x's shape and type; may be x or branch; None: a new array
-    out          where y goes, of x's shape and branch's type; may be x or branch, but not sum
+    dropout      the probability that a value of the branch becomes 0; the others are divided by 1 − dropout.
+                 The mask is a function of (seed, offset + row·features + column)
+    sum          output for s, of x's shape and type; may be x or branch; None: a new array
+    out          output for y, of x's shape and branch's type; may be x or branch, but not sum
 
-    Returns y, s and the statistics: (…, 6) in float32 or float64, to be handed to add_norm_backward.
-    Error for shapes, gaps, read-only or overlapping memory; TypeError for types and devices.
+    Returns y, s and the statistics, (…, 6) in float32 or float64, for add_norm_backward. Raises Error for invalid
+    shapes, gaps, and read-only or overlapping memory; TypeError for invalid types and devices.
     """
     statistics = _new_statistics(x)
     if sum is None:
@@ -131,19 +131,19 @@ def add_norm(x: Array, branch: Array | None, gamma: Array | None = None, beta: A
 def add_norm_backward(dy: Array, s: Array, statistics: Array, gamma: Array | None = None,
                       norm: Norm = Norm(), *, d_residual: Array | None = None, skip: Factor = None,
                       dx: Array | None = None) -> tuple[Result, Result, Result]:
-    """dx = skip ⊙ d_residual + dnorm(dy), and the gradients of γ and β.
+    """Computes dx = skip ⊙ d_residual + dnorm(dy), and the gradients of γ and β.
 
-        dnorm = (g − mean(g) − x̂·mean(g·x̂))/deviation with g = γ·dy  (Xu et al. 2019, eq. 3–5)
+     dnorm = (g − mean(g) − x̂·mean(g·x̂))/deviation with g = γ·dy (Xu et al. 2019, eq. 3–5)
 
     dy           (…, features), the gradient of y, of y's type
-    s            what was normalized; statistics, gamma, norm: as add_norm had and returned them
-    d_residual   the gradient that comes past the norm, of s's shape and type; None: none
-    skip         what s is multiplied with there: a number, (1,) or (features,); None: 1
-    dx           where it goes, of s's shape and type; may be s, dy or d_residual; None: a new array
+    s            the normalized sum; statistics, gamma, norm: as in add_norm
+    d_residual   the gradient that reaches s past the norm, of s's shape and type; None: none
+    skip         the factor of s on that path: a number, (1,) or (features,); None: 1
+    dx           output, of s's shape and type; may be s, dy or d_residual; None: a new array
 
-    Returns dx, which is the gradient of s, and those of γ, Σ dy·x̂, and β, Σ dy, over rows: (features,)
-    in float32 or float64. That of the branch is dx too, or residual_add_backward's where a gain or
-    dropout stands before it. Errors as in add_norm.
+    Returns dx, which is the gradient of s, and the gradients of γ, Σ dy·x̂, and β, Σ dy, over rows: (features,) in
+    float32 or float64. The gradient of the branch equals dx without gain and dropout; otherwise use
+    residual_add_backward. Errors as in add_norm.
     """
     d_gamma, d_beta = _per_feature("s", s), _per_feature("s", s)
     if dx is None:
@@ -156,9 +156,9 @@ def add_norm_backward(dy: Array, s: Array, statistics: Array, gamma: Array | Non
 def residual_add(x: Array, branch: Array | None, *, skip: Factor = None, gain: Factor = None,
                  dropout: float = 0.0, seed: int = 0, offset: int = 0,
                  out: Array | None = None) -> Result:
-    """s = skip ⊙ x + gain ⊙ dropout(branch): add_norm without a norm, with its arguments and errors.
+    """Computes s = skip ⊙ x + gain ⊙ dropout(branch): add_norm without a norm. Arguments and errors are the same.
 
-    out: where s goes, of x's shape and type; may be x or branch; None: a new array.
+    out: output for s, of x's shape and type; may be x or branch; None: a new array.
     """
     if out is None:
         out = _new_like("x", x)
@@ -169,15 +169,15 @@ def residual_add(x: Array, branch: Array | None, *, skip: Factor = None, gain: F
 def residual_add_backward(d_sum: Array, x: Array, branch: Array, *, skip: Factor = None,
                           gain: Factor = None, dropout: float = 0.0, seed: int = 0, offset: int = 0,
                           d_branch: Array | None = None) -> tuple[Result, Result, Result]:
-    """The gradients of the branch and of the factors of residual_add and add_norm.
+    """Computes the gradients of the branch and of the factors of residual_add and add_norm.
 
-        d_branch = gain ⊙ mask ⊙ d_sum,  d_skip = Σ x ⊙ d_sum,  d_gain = Σ dropout(branch) ⊙ d_sum
+     d_branch = gain ⊙ mask ⊙ d_sum, d_skip = Σ x ⊙ d_sum, d_gain = Σ dropout(branch) ⊙ d_sum
 
-    d_sum: the gradient of s, of x's shape and type; d_branch: where that of the branch goes, of its shape
-    and type; None: a new array. The other arguments and the errors are add_norm's.
+    d_sum is the gradient of s, of x's shape and type. d_branch is the output for the branch's gradient, of the branch's
+    shape and type; None: a new array. The other arguments and the errors are those of add_norm.
 
-    Returns d_branch, d_skip and d_gain, the last two (features,) in float32 or float64; the gradient of
-    a single factor is their sum. That of x is skip ⊙ d_sum: residual_add(d_sum, None, skip=skip).
+    Returns d_branch, d_skip and d_gain; the last two are (features,) in float32 or float64. The gradient of a single
+    factor is their sum. The gradient of x is skip ⊙ d_sum: residual_add(d_sum, None, skip=skip).
     """
     d_skip, d_gain = _per_feature("x", x), _per_feature("x", x)
     d_skip[...] = d_gain[...] = 0
@@ -189,7 +189,7 @@ def residual_add_backward(d_sum: Array, x: Array, branch: Array, *, skip: Factor
 
 
 class Lanes(NamedTuple):
-    """What lanes returns. Statistics are for lanes_backward; what was not asked for is None."""
+    """The result of lanes. The statistics are for lanes_backward. Parts that were not requested are None."""
 
     sum: Result
     y: Result
@@ -197,7 +197,7 @@ class Lanes(NamedTuple):
 
 
 class LanesGradients(NamedTuple):
-    """What lanes_backward returns; of what there is not, None."""
+    """The result of lanes_backward. The gradients of absent arguments are None."""
 
     dx: Result
     d_branch: Result
@@ -215,7 +215,7 @@ def _lane_norm(norm: LaneNorm, eps: float) -> NormFields | None:
 
 
 def _made_lanes(x: Array, carry: Array | None) -> int:
-    """How many lanes X′ has."""
+    """Returns the number of lanes of X′."""
     name, array = ("x", x) if carry is None else ("carry", carry)
     shape, _ = _core.describe(name, array)
     if len(shape) < 2:
@@ -227,26 +227,26 @@ def lanes(x: Array, branch: Array | None, carry: Array | None, write: Array | No
           read: Array | None = None, *, norm: LaneNorm = None, gamma: Array | None = None,
           beta: Array | None = None, eps: float = 1e-5, dropout: float = 0.0, seed: int = 0,
           offset: int = 0, sum: Array | None = None, out: Array | None = None) -> Lanes:
-    """X′ = A·X + b ⊗ dropout(f) and y = norm(a·X′), in one pass over memory: one sublayer's output to
-    the next one's input in a residual stream of n lanes (Zhu et al. 2024, eq. 1–4; Xie et al. 2025).
+    """Computes X′ = A·X + b ⊗ dropout(f) and y = norm(a·X′), in one pass over memory. This leads from one sublayer's
+    output to the next one's input in a residual stream of n lanes (Zhu et al. 2024, eq. 1–4; Xie et al. 2025).
 
     x            (…, n, features), the residual stream
-    branch       (…, features), f; None, and write too: nothing is written. Of x's type, or bfloat16 or
-                 float16 beside float32
+    branch       (…, features), f; None, with write None: nothing is written. Of x's type, or bfloat16 or
+                 float16 if x is float32
     carry        (n′, n), A, or one for each row, (…, n′, n); None: X′ = X + b ⊗ f
     write        (n′,), b, or (…, n′)
     read         (n′,), a, or (…, n′); None: no y
     norm         of a·X′: a Norm, or "layer" or "rms" with this eps; None: y = a·X′
-    gamma, beta  of a norm, (features,); None: 1 and 0
-    dropout      as in add_norm, where a row is one of the branch
-    sum          where X′ goes, (…, n′, features) of x's type; may be x; None: a new array, or x itself if
-                 there are neither carry nor branch
-    out          where y goes, (…, features) of branch's type; may be branch; None: a new array
+    gamma, beta  of the norm, (features,); None: 1 and 0
+    dropout      as in add_norm, where a row is a row of branch
+    sum          output for X′, (…, n′, features) of x's type; may be x; None: a new array, or x itself
+                 without carry and branch
+    out          output for y, (…, features) of branch's type; may be branch; None: a new array
 
-    carry, write, read, gamma and beta are float64 where x is, else float32. No more than 16 lanes are
-    mixed; of x that is only read, without carry and branch, there may be any number.
+    carry, write, read, gamma and beta are float64 if x is, else float32. At most 16 lanes can be mixed. Without carry
+    and branch, x is only read and may have any number of lanes.
 
-    Returns X′, y and the statistics of the norm: (…, 6) in float32 or float64, to be handed to
+    Returns X′, y and the statistics of the norm, (…, 6) in float32 or float64, for
     lanes_backward. Errors as in add_norm.
     """
     made = _made_lanes(x, carry)
@@ -270,19 +270,19 @@ def lanes_backward(d_sum: Array | None, dy: Array | None, x: Array, branch: Arra
                    gamma: Array | None = None, eps: float = 1e-5, dropout: float = 0.0,
                    seed: int = 0, offset: int = 0, dx: Array | None = None,
                    d_branch: Array | None = None) -> LanesGradients:
-    """The gradients of lanes. With dz that of a·X′, dy through the norm, and G = d_sum + a ⊗ dz:
+    """Computes the gradients of lanes. With dz the gradient of a·X′, from dy through the norm, and G = d_sum + a ⊗ dz:
 
-        dX = Aᵀ·G,  df = mask ⊙ (b·G),  dA = G·Xᵀ,  db = G·dropout(f),  da = X′·dz
+     dX = Aᵀ·G, df = mask ⊙ (b·G), dA = G·Xᵀ, db = G·dropout(f), da = X′·dz
 
     d_sum        (…, n′, features), the gradient of X′, of x's type; None: 0
     dy           (…, features), the gradient of y, of its type; None without a read
-    statistics   what lanes returned; the arguments before and after it are those lanes had
-    dx           where the gradient of x goes, of its shape and type; may be d_sum; None: a new array
-    d_branch     likewise of branch; may be dy
+    statistics   as returned by lanes; the other arguments are those of lanes
+    dx           output for the gradient of x, of its shape and type; may be d_sum; None: a new array
+    d_branch     likewise for branch; may be dy
 
-    x must be what it was before lanes: X′ is computed again. Gradients of carry, write and read have
-    their shapes, summed over the rows for which they were the same, and those of γ and β are
-    (features,), in float32 or float64. Errors as in add_norm.
+    x must have its values from before lanes, because X′ is computed again. The gradients of carry, write and read have
+    the shapes of these, summed over the rows that share them. The gradients of γ and β are (features,), in float32 or
+    float64. Errors as in add_norm.
     """
     made = _made_lanes(x, carry)
     if dx is None:
@@ -321,21 +321,21 @@ def layer_norm(x: Array, gamma: Array | None = None, beta: Array | None = None, 
                return_statistics: Literal[True]) -> tuple[Result, NumPyArray]: ...
 def layer_norm(x: Array, gamma: Array | None = None, beta: Array | None = None, *,
                eps: float = 1e-5, out: Array | None = None, return_statistics: bool = False) -> Any:
-    """y = γ ⊙ (x − mean)/√(variance + ε) + β over the last axis (Ba et al. 2016).
+    """Computes y = γ ⊙ (x − mean)/√(variance + ε) + β over the last axis (Ba et al. 2016).
 
     x            (…, features)
     gamma, beta  (features,); None: 1 and 0
-    out          where y goes, of x's shape; may be x; None: a new array
+    out          output for y, of x's shape; may be x; None: a new array
 
-    Returns y, or with return_statistics (y, statistics) for layer_norm_backward. Other norms and the sum
-    before one: add_norm. Errors as there.
+    Returns y, or (y, statistics) for layer_norm_backward if return_statistics is set. add_norm has other norms and a
+    sum before the norm. Errors as in add_norm.
     """
     return _norm(x, gamma, beta, Norm("layer", eps), out, return_statistics)
 
 
 def layer_norm_backward(dy: Array, x: Array, statistics: Array, gamma: Array | None = None, *,
                         dx: Array | None = None) -> tuple[Result, Result, Result]:
-    """The gradients of layer_norm's x, γ and β: add_norm_backward with s = x."""
+    """Computes the gradients of layer_norm with respect to x, γ and β: add_norm_backward with s = x."""
     return add_norm_backward(dy, x, statistics, gamma, dx=dx)
 
 
@@ -347,25 +347,25 @@ def rms_norm(x: Array, gamma: Array | None = None, *, eps: float = ..., out: Arr
              return_statistics: Literal[True]) -> tuple[Result, NumPyArray]: ...
 def rms_norm(x: Array, gamma: Array | None = None, *, eps: float = 1e-5, out: Array | None = None,
              return_statistics: bool = False) -> Any:
-    """y = γ ⊙ x/√(mean(x²) + ε) over the last axis (Zhang and Sennrich 2019); else as layer_norm."""
+    """Computes y = γ ⊙ x/√(mean(x²) + ε) over the last axis (Zhang and Sennrich 2019). Otherwise as layer_norm."""
     return _norm(x, gamma, None, Norm("rms", eps), out, return_statistics)
 
 
 def rms_norm_backward(dy: Array, x: Array, statistics: Array, gamma: Array | None = None, *,
                       dx: Array | None = None) -> tuple[Result, NumPyArray]:
-    """The gradients of rms_norm's x and γ: add_norm_backward with s = x."""
+    """Computes the gradients of rms_norm with respect to x and γ: add_norm_backward with s = x."""
     dx, d_gamma, _ = add_norm_backward(dy, x, statistics, gamma, Norm("rms"), dx=dx)
     return dx, d_gamma
 
 
 def dyt(x: Array, gamma: Array | None = None, beta: Array | None = None, *, alpha: Factor = 0.5,
         out: Array | None = None) -> Result:
-    """y = γ ⊙ tanh(α·x) + β, in place of a norm (Zhu et al. 2025, arXiv 2503.10622).
+    """Computes y = γ ⊙ tanh(α·x) + β, a replacement for a norm (Zhu et al. 2025, arXiv 2503.10622).
 
     x            (…, features)
     gamma, beta  (features,); None: 1 and 0
     alpha        a number, or an array of one
-    out          where y goes, of x's shape; may be x; None: a new array
+    out          output for y, of x's shape; may be x; None: a new array
 
     Errors as in add_norm.
     """
@@ -374,20 +374,20 @@ def dyt(x: Array, gamma: Array | None = None, beta: Array | None = None, *, alph
 
 def dyt_backward(dy: Array, x: Array, gamma: Array | None = None, *, alpha: Factor = 0.5,
                  dx: Array | None = None) -> tuple[Result, Result, Result, Result]:
-    """The gradients of dyt's x, of its shape, of γ and β, (features,), and of α, (1,)."""
+    """Computes the gradients of dyt: of x in its shape, of γ and β, (features,), and of α, (1,)."""
     return _squash_backward("dyt", dy, x, gamma, alpha, None, dx)[:4]
 
 
 def derf(x: Array, gamma: Array | None = None, beta: Array | None = None, *, alpha: Factor = 0.5,
          shift: Factor = 0.0, out: Array | None = None) -> Result:
-    """y = γ ⊙ erf(α·x + shift) + β (Chen et al. 2025, arXiv 2512.10938); else as dyt."""
+    """Computes y = γ ⊙ erf(α·x + shift) + β (Chen et al. 2025, arXiv 2512.10938). Otherwise as dyt."""
     return _squash("derf", x, gamma, beta, alpha, shift, out)
 
 
 def derf_backward(dy: Array, x: Array, gamma: Array | None = None, *, alpha: Factor = 0.5,
                   shift: Factor = 0.0,
                   dx: Array | None = None) -> tuple[Result, Result, Result, Result, Result]:
-    """The gradients of derf's x, γ, β, α and shift, as of dyt_backward."""
+    """Computes the gradients of derf with respect to x, γ, β, α and shift, with the shapes of dyt_backward."""
     return _squash_backward("derf", dy, x, gamma, alpha, shift, dx)
 
 

@@ -1,4 +1,4 @@
-"""What the doctor says of a profile: findings, how much was measured, and how to show them."""
+"""The doctor's report on a profile: findings, coverage, and their output formats."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import _core
 
 Path = Union[str, "os.PathLike[str]"]
 
-# What numbers() gives of a line of a profile, by its point.
+# The fields of a line of a profile that numbers() returns, by the line's point.
 _LOGGED = {"x": ("rms", "grad_rms"), "branch": ("rms", "grad_rms"), "sum": ("rms", "grad_rms"),
            "output": ("rms", "grad_rms"), "scores": ("abs_max", "entropy"), "gamma": ("rms",)}
 
@@ -23,8 +23,8 @@ _LOGGED = {"x": ("rms", "grad_rms"), "branch": ("rms", "grad_rms"), "sum": ("rms
 class Finding:
     """One finding of a Report; docs/doctor.md describes each rule.
 
-    severity: "broken", the network computes something other than it declares; "suspicious", sound
-    networks do not show it; "note", no defect.
+    severity: "broken", the network does not compute what it declares; "suspicious", sound networks do
+    not show it; "note", no defect.
     """
 
     rule: str
@@ -37,13 +37,13 @@ class Finding:
     layer: int | None = None
     sublayer: str | None = None
     module: str | None = None
-    """What the code calls the layer: "encoder.layer.3"."""
+    """The layer's name in the code: "encoder.layer.3"."""
     leads_to: tuple[str, ...] = ()
-    """What follows from it, and is no finding of its own: "gradient-missing, layers.2.attn"."""
+    """Consequences that are not separate findings: "gradient-missing, layers.2.attn"."""
 
     @property
     def name(self) -> str:
-        """The rule at its place, as `ignore` and baselines take it: "residual-missing@layer 2, attention"."""
+        """The rule and its place, in the form of `ignore` and baselines: "residual-missing@layer 2, attention"."""
         return f"{self.rule}@{self.where}"
 
     def __str__(self) -> str:
@@ -52,16 +52,16 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True)
 class Coverage:
-    """How much of what a model computes was measured; str() says it in a line."""
+    """The part of a model's computation that was measured. str() gives it as one line."""
 
     counts: dict[str, tuple[int, int]]
-    """Measured and seen, by what is counted: {"sums": (24, 24), …}."""
+    """The numbers of measured and seen items by kind: {"sums": (24, 24), …}."""
     left_out: list[tuple[str, str]]
-    """(where, why) of what was not measured."""
+    """Pairs (where, why) for everything that was not measured."""
 
     @property
     def least(self) -> float:
-        """The least share that was measured of one kind; 1 where nothing was seen or counted."""
+        """The least measured share of any kind; 1 if nothing was seen or counted."""
         return min((measured / seen for measured, seen in self.counts.values() if seen), default=1.0)
 
     def __str__(self) -> str:
@@ -72,11 +72,11 @@ class Coverage:
 
 
 class Report:
-    """What the doctor finds in a profile, by the rules of `addnorm doctor` and in its words.
+    """The doctor's findings in a profile, by the rules and in the words of `addnorm doctor`.
 
-    profile: the text of a profile (JSON lines); name: of the model or file; accepted: findings to leave
-    out, each a rule, or a rule at a place: "residual-missing@layer 2". Error for a text that is no profile,
-    and for a name that is no rule's.
+    profile is the text of a profile (JSON lines); name is the name of the model or file. accepted has the findings to
+    leave out, each a rule, or a rule at a place: "residual-missing@layer 2". Raises Error if the text is not a profile,
+    or a name is not that of a rule.
 
         report = addnorm.Report.read("profile.jsonl")
         print(report)
@@ -99,11 +99,11 @@ class Report:
     def read(cls, target: Path, accepted: Iterable[str] = ()) -> Report:
         """Reads a profile, or diagnoses another target of `addnorm doctor`.
 
-        A target is a profile; a run of `addnorm train`, or a JSON file of its settings; or a model: a folder
-        with config.json and .safetensors files, one such file in it, or a .gguf file. A model, and a run that
-        has a checkpoint, is run forward and backward.
+        A target is a profile; a run of `addnorm train`, or a JSON file of its settings; or a model: a folder with
+        config.json and .safetensors files, one such file in it, or a .gguf file. A model, or a run with a checkpoint,
+        is run forward and backward.
 
-        Error for anything else; FileNotFoundError if there is no such file or folder.
+        Raises Error for any other target, and FileNotFoundError if the file or folder does not exist.
         """
         accepted = names_of(accepted)
         os.stat(target)
@@ -118,27 +118,28 @@ class Report:
 
     @property
     def sound(self) -> bool:
-        """Whether something was measured, and nothing found but notes."""
+        """Whether something was measured, and there are no findings other than notes."""
         return self._diagnosis.sound
 
     @property
     def verdict(self) -> str:
-        """The result in a line: "9 findings of 2 rules, 1 note". A finding is a rule at one place."""
+        """The result as one line: "9 findings of 2 rules, 1 note". A finding is a rule at one place."""
         return self._diagnosis.verdict
 
     def grouped(self) -> list[Finding]:
-        """The findings as the text shows them: those of one rule with one fix are one, the worst of them,
-        whose `where` names all places: "layers 0 to 3, feed-forward"."""
+        """Returns the findings as the text groups them. Findings of one rule with one fix become one, the most severe.
+        Its `where` names all places: "layers 0 to 3, feed-forward"."""
         return [dataclasses.replace(self.findings[worst], where=places)
                 for worst, places in self._diagnosis.groups()]
 
-    # -- To be shown --
+    # -- Output --
 
     def text(self, width: int | None = None, color: bool | None = None,
              against: Report | None = None) -> str:
-        """For a terminal. width and color: those of standard output, where NO_COLOR forbids colour.
+        """Formats the report for a terminal. width and color default to those of standard
+        output; NO_COLOR disables colour.
 
-        against: a report of the same network before a change, or of the model that this one is a port of.
+        against: a report of the same network before a change, or of the original of a ported model.
         """
         if color is None:
             color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
@@ -148,11 +149,11 @@ class Report:
         return against._diagnosis.text(width, color, self._diagnosis)
 
     def json(self, file: Path | None = None, against: Report | None = None) -> str:
-        """The document of `addnorm doctor --json`, also written to the file if one is given."""
+        """Returns the document of `addnorm doctor --json`. Also writes it to the file if one is given."""
         return _written(_reported("json", self, against), file)
 
     def html(self, file: Path | None = None, against: Report | None = None) -> str:
-        """A page with curves that needs no other file, also written to the file if one is given."""
+        """Returns a self-contained page with curves. Also writes it to the file if one is given."""
         return _written(_reported("html", self, against), file)
 
     def __str__(self) -> str:
@@ -162,13 +163,13 @@ class Report:
         return f"<addnorm.Report of {self.name}: {self.verdict}; coverage: {self.coverage}>"
 
     def _repr_html_(self) -> str:
-        """In a notebook: the page in a frame of its own, so that neither changes the other's style."""
+        """Returns the page in a frame for a notebook, so that their styles are separate."""
         return (f'<iframe srcdoc="{html.escape(self.html())}" title="{html.escape(self.name)}" '
                 'style="width:100%;height:36rem;border:0;resize:vertical;overflow:auto"></iframe>')
 
     def numbers(self) -> dict[str, float]:
-        """Of the last step, for loggers: {"addnorm/layer 3/attention/sum_rms": 1.7, …}, and how many
-        findings there are: "addnorm/broken", "addnorm/suspicious"."""
+        """Returns the numbers of the last step for loggers: {"addnorm/layer 3/attention/sum_rms": 1.7, …}.
+        "addnorm/broken" and "addnorm/suspicious" count the findings."""
         lines = [json.loads(line) for line in self.profile.splitlines()[1:]]
         last = max((line.get("step", 0) for line in lines), default=0)
         numbers = dict(_logged(line for line in lines if line.get("step", 0) == last))
@@ -177,11 +178,12 @@ class Report:
             numbers[f"addnorm/{severity}"] = float(found)
         return numbers
 
-    # -- To be asserted --
+    # -- Assertions --
 
     def ignoring(self, *names: str, baseline: Path | None = None) -> Report:
-        """The same without these findings, and without those in a file of save_baseline(). Error for a name that is
-        no rule's; a baseline may be older than the rules, and its unknown names are passed over."""
+        """Returns the report without these findings, and without those in a file of save_baseline().
+        Raises Error for a name that is not that of a rule. Unknown names in a baseline are skipped,
+        because it may be older than the rules."""
         known = [] if baseline is None else read_baseline(baseline).get(self.name, [])
         report = Report.__new__(Report)
         report._set(self._diagnosis, self.profile, self.name, (*self.accepted, *names_of(names), *known))
@@ -189,12 +191,11 @@ class Report:
 
     def assert_sound(self, ignore: Iterable[str] = (), baseline: Path | None = None,
                      min_coverage: float = 1.0) -> None:
-        """Raises an AssertionError for findings that are neither notes, nor ignored, nor in the baseline, and if
-        less was measured than min_coverage.
+        """Raises an AssertionError if there are findings that are neither notes, nor ignored, nor in the baseline, or
+        if less was measured than min_coverage.
 
-        baseline: a file of save_baseline(). min_coverage: the least share of the sums, norms, attentions
-        and gradients seen in the model that must have been measured, from 0 to 1. A profile without a coverage
-        has no share to compare.
+        baseline: a file of save_baseline(). min_coverage: the least measured share, from 0 to 1, of the sums, norms,
+        attentions and gradients seen in the model. A profile without a coverage has no share to compare.
         """
         __tracebackhide__ = True
         if not 0 <= min_coverage <= 1:
@@ -209,16 +210,16 @@ class Report:
                                  f"{min_coverage:g} to assert_sound()")
 
     def save_baseline(self, file: Path) -> None:
-        """Writes the findings of this model as known and accepted; those of other models in the file stay."""
+        """Writes the findings of this model as accepted. Those of other models in the file are kept."""
         update_baseline(file, {self.name: self.names()})
 
     def names(self) -> set[str]:
-        """The names of the findings that are no notes."""
+        """Returns the names of the findings that are not notes."""
         return {finding.name for finding in self.findings if finding.severity != "note"}
 
 
 def names_of(ignore: Iterable[str]) -> tuple[str, ...]:
-    """Returns the names of findings to leave out. Error if one is no rule, or a rule at a place."""
+    """Returns the names of findings to leave out. Raises Error if one is neither a rule nor a rule at a place."""
     names = (ignore,) if isinstance(ignore, str) else tuple(ignore)
     for name in names:
         if not isinstance(name, str):
@@ -261,7 +262,7 @@ def _reported(form: str, report: Report, against: Report | None) -> str:
 
 
 def _written(text: str, file: Path | None) -> str:
-    """Writes it whole or not at all."""
+    """Writes the text to the file, completely or not at all, and returns it."""
     if file is not None:
         unfinished = f"{os.fspath(file)}.{os.getpid()}"
         with open(unfinished, "w", encoding="utf-8") as out:
@@ -271,7 +272,7 @@ def _written(text: str, file: Path | None) -> str:
 
 
 def read_baseline(file: Path) -> dict[str, list[str]]:
-    """The names of findings by model, of a file that Report.save_baseline() has written."""
+    """Returns the names of findings by model, from a file of Report.save_baseline()."""
     try:
         with open(file, encoding="utf-8") as text:
             models: dict[str, list[str]] = json.load(text)["models"]
@@ -285,7 +286,7 @@ def read_baseline(file: Path) -> dict[str, list[str]]:
 
 
 def update_baseline(file: Path, found: Mapping[str, Iterable[str]]) -> None:
-    """Writes the names of findings by model; other models in the file stay."""
+    """Writes the names of findings by model. Other models in the file are kept."""
     models = read_baseline(file) if os.path.exists(file) else {}
     models.update({model: sorted(names) for model, names in found.items()})
     document = {"addnorm_baseline": 1, "models": dict(sorted(models.items()))}

@@ -1,4 +1,4 @@
-"""addnorm.watch: the doctor beside a training loop."""
+"""addnorm.watch: the doctor during a training loop."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ if TYPE_CHECKING:
 
 Log = Callable[[dict[str, float], int], object]
 
-_KEPT_STEPS = 4  # the last ones; the first is kept as well, with which rules compare
-_MANY_FORWARDS = 1000  # more than gradient accumulation has in a step
+_KEPT_STEPS = 4  # the last ones; the first is kept as well, because rules compare with it
+_MANY_FORWARDS = 1000  # more than a step has with gradient accumulation
 
 
 class watch:
-    """Watches a PyTorch model while it trains: measures every so many steps, warns of what is wrong. What
-    addnorm.check finds by changing something (masks, padding, caches) is not looked for. The training itself
-    is: steps that change no parameter, gradients that are not cleared, processes whose parameters differ.
+    """Watches a PyTorch model while it trains: measures at regular steps, and warns of faults. Masks, padding and
+    caches, which addnorm.check tests by changing something, are not tested. Faults of the training itself are detected:
+    steps that change no parameter, gradients that are not cleared, processes whose parameters differ.
 
         with addnorm.watch(model, every=100, path="profile.jsonl") as watched:
             for batch in batches:
                 …                    # the loop as it is
         print(watched.report)
 
-    every     measures the first of every so many training steps, of several micro-batches in it the first:
-              its forward with gradients, and the backward through its output
+    every     measures the first of every `every` training steps, and of several micro-batches in it the
+              first: its forward with gradients, and the backward through its output
     log       called after each measured step as log({"addnorm/layer 3/attention/sum_rms": 1.7, …}, step).
               addnorm.integrations.loggers has such functions for Weights & Biases and TensorBoard
-    path      a file that is written anew, and grows with each measured step: `addnorm doctor FILE` reads it
-    step      a function that gives the number of the present training step, such as
-              `lambda: engine.global_steps`. By default steps are counted from 0: one ends when a PyTorch
+    path      a file that is overwritten, and grows with each measured step; `addnorm doctor FILE` reads it
+    step      a function that returns the number of the current training step, such as
+              `lambda: engine.global_steps`. By default steps are counted from 0: a step ends when a PyTorch
               optimizer of the model has stepped, or before PyTorch 2.0 when the parameters have changed
     ignore    findings to leave out: "rule", or "rule@layer 2"
     tokens, options
-              as of addnorm.check; fewer tokens cost less
+              as in addnorm.check; fewer tokens cost less
 
-    A rule that finds something warns once, with all places. Training never stops by being watched: an error
-    in here is a warning, after which nothing more is measured. Memory is bounded: `report` is of the first
-    and the last few measured steps. Outside the `with` no hook is left, and a forward that is not measured
-    has none; where steps are counted, it costs a look at the versions of the parameters.
+    A rule with findings warns once, and names all places. Watching never stops the training: an internal error becomes
+    a warning, after which nothing more is measured. Memory is bounded: `report` covers the first and the last few
+    measured steps. No hook remains after the `with`, and a forward that is not measured has none. If steps are counted,
+    such a forward costs a look at the parameters' versions.
     """
 
     def __init__(self, model: nn.Module, every: int = 100, log: Log | None = None, path: Path | None = None,
@@ -71,14 +71,14 @@ class watch:
         self._number_of_step = step
         self._after_forward: Callable[[], None] = lambda: None
         self._active = True
-        self._probe: Any = None  # while it measures
+        self._probe: Any = None  # set while it measures
         self._measured_step, self._thread, self._is_over = -1, 0, False
         self._header: dict[str, Any] | None = None
         self._first: tuple[int, list[str]] = 0, []
         self._kept: collections.deque[tuple[int, list[str]]] = collections.deque(maxlen=_KEPT_STEPS)
-        self._warned: set[str] = set()  # rules
+        self._warned: set[str] = set()  # names of rules
         self._file: IO[str] | None = None
-        self._generators: list[Any] | None = None  # random generators of the model's own
+        self._generators: list[Any] | None = None  # the model's own random generators
         self._undo = Undo()
 
     def __enter__(self) -> watch:
@@ -109,20 +109,21 @@ class watch:
             self._file.close()
             self._file = None
 
-    # -- Steps; a loop of somebody else's calls these two, and does without `with` --
+    # -- Steps; other training loops call these two instead of using `with` --
 
     def begin(self, step: int) -> None:
-        """From here to end() is the training step of this number; its first batch is measured if it is due."""
+        """Begins the training step with this number, which lasts until end(). Its first
+        batch is measured if it is due."""
         self.end()
         if self._active and self._is_next(step):
             self._guarded(lambda: self._begin(step))
 
     def _is_next(self, step: int) -> bool:
-        """Whether no step was measured yet of the `every` steps in which this one is."""
+        """Whether none of the `every` steps around this one has been measured yet."""
         return step // self._every != self._measured_step // self._every
 
     def end(self) -> None:
-        """The backward is done."""
+        """Ends the step, after its backward."""
         if self._probe is not None:
             self._guarded(self._end)
             self._guarded(self._training.backward_done)
@@ -147,13 +148,13 @@ class watch:
             self._log(report.numbers(), self._measured_step)
 
     def _judge(self, step: int) -> Report:
-        """The report of what is kept, with one warning for each new rule, at all places where it holds now."""
+        """Returns the report on all kept steps. Warns once for each new rule, at all places where it applies now."""
         self.report = Report(self._text(), type(self._network).__name__, self._ignore)
         new: dict[str, Finding] = {}
         for finding in self.report.grouped():
             if finding.severity != "note" and finding.rule not in self._warned:
                 first = new.setdefault(finding.rule, finding)
-                if first is not finding:  # another fix
+                if first is not finding:  # a finding with another fix
                     new[finding.rule] = dataclasses.replace(first, where=f"{first.where}; {finding.where}")
         self._warned.update(new)
         for finding in new.values():
@@ -172,7 +173,7 @@ class watch:
         self._write(lines)
 
     def _add(self, step: int, checks: list[dict[str, Any]]) -> None:
-        """Adds what became known of a measured step later."""
+        """Adds facts of a measured step that became known later."""
         if self._header is None:
             return
         lines = [json.dumps(check, separators=(",", ":"), allow_nan=False) for check in checks]
@@ -191,10 +192,10 @@ class watch:
         assert self._header is not None
         return _model.text_of(self._header, [line for _, lines in [self._first, *self._kept] for line in lines])
 
-    # -- The forward of the model, as the loop calls it --
+    # -- The model's forward, as the loop calls it --
 
     def _attach(self) -> None:
-        """Stands before forward, where torch.compile's is not entered in a measured step."""
+        """Wraps the model's forward. A measured step does not enter torch.compile's forward."""
         from . import _model
         from ._steps import TrainingSteps
         if self._number_of_step is None:
@@ -208,7 +209,7 @@ class watch:
         compiled = eager is not module and "_orig_mod" in module._modules
 
         def forward(called: nn.Module, *arguments: Any, **named: Any) -> Any:
-            if called is not module:  # a copy that was made while it is watched
+            if called is not module:  # a copy that was made during the watch
                 return type(called).forward(called, *arguments, **named)
             if self._is_over:
                 self.end()
@@ -221,7 +222,7 @@ class watch:
 
         self._undo.callback(_set_forward, module, own)
         self._undo.callback(self._abandon)
-        module.forward = types.MethodType(forward, module)  # which goes with a copy
+        module.forward = types.MethodType(forward, module)  # a bound method is copied with the module
 
     def _is_due(self) -> bool:
         import torch
@@ -241,7 +242,8 @@ class watch:
 
     def _measured(self, forward: Callable[..., Any], arguments: tuple[Any, ...],
                   named: dict[str, Any]) -> Any:
-        """If the probe fails in it, the forward is computed again without, from the same random state."""
+        """Runs a measured forward. If the probe fails in it, runs the forward again without the probe,
+        from the same random state."""
         from . import _model
         from ._modes import Surroundings
         from ._snapshot import RandomState, find_generators
@@ -259,14 +261,15 @@ class watch:
             if not isinstance(error, Exception) or not _is_of_probe(error):
                 raise
             random_state.restore()
-            output = forward(*arguments, **named)  # which raises what is the model's own
+            output = forward(*arguments, **named)  # raises the error if it is the model's own
             self._stop(error)
             return output
         self._guarded(lambda: self._end_after_backward(output))
         return output
 
     def _probed(self, forward: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """The call of this module has begun, and takes no more hooks: the probe's are called here."""
+        """Runs the forward under the probe. The module's call has already begun and ignores new hooks, so
+        the probe's are called here."""
         kinds = "_forward_pre_hooks", "_forward_hooks"
         old = [set(getattr(self._model, kind)) for kind in kinds]
         self.begin(self._step)
@@ -286,10 +289,10 @@ class watch:
 
         def end() -> None:
             self._is_over = self._probe is probe
-            # Callbacks that were queued later come first, such as the one by which fully_shard sets gradients.
+            # Callbacks queued later run first, such as fully_shard's callback that sets gradients.
             self._guarded(lambda: engine.queue_callback(lambda: self._guarded(self._training.backward_done)))
             if self._is_over and threading.get_ident() == self._thread:
-                self._guarded(self._end)  # else at the next forward: what the probe has changed may be its thread's
+                self._guarded(self._end)  # else at the next forward, because the probe has changed thread-local state
 
         def arrived(gradient: Any) -> None:
             self._guarded(lambda: engine.queue_callback(end))
@@ -313,7 +316,7 @@ class watch:
     def _abandon(self) -> None:
         if self._probe is not None:
             try:
-                self._probe.__exit__(RuntimeError, None, None)  # whatever it says
+                self._probe.__exit__(RuntimeError, None, None)  # ignores its result
             except Exception:
                 pass
             self._probe = None
@@ -326,7 +329,7 @@ class watch:
 
 
 def _warn(text: str) -> None:
-    """Also where warnings are errors: those would end the training."""
+    """Warns without raising, because where warnings are errors this would end the training."""
     try:
         warnings.warn(text, stacklevel=2)
     except Warning:
@@ -334,7 +337,7 @@ def _warn(text: str) -> None:
 
 
 def _set_forward(module: nn.Module, own: Any) -> None:
-    """Gives a module the forward of its class, or its own."""
+    """Restores the forward of a module: its own, or that of its class if own is None."""
     if own is None:
         vars(module).pop("forward", None)
     else:
@@ -342,14 +345,15 @@ def _set_forward(module: nn.Module, own: Any) -> None:
 
 
 def _new_hooks(module: nn.Module, kind: str, old: set[int]) -> list[tuple[Callable[..., object], bool]]:
-    """Takes those that were not there before from the module; and whether each wants named arguments."""
+    """Removes the hooks that are not in `old` from the module. Returns them, each with
+    whether it takes named arguments."""
     hooks = getattr(module, kind)
     takes_named = getattr(module, f"{kind}_with_kwargs", {})
     return [(hooks.pop(key), takes_named.pop(key, False)) for key in list(hooks) if key not in old]
 
 
 def _is_of_probe(error: Exception) -> bool:
-    """Whether the probe was at work: then the error may be its own."""
+    """Whether the probe was running, so that the error may be the probe's own."""
     from . import probe
     home = os.path.join(os.path.dirname(str(probe.__file__)), "")
     return isinstance(error, probe.ProbeError) or any(
@@ -358,8 +362,8 @@ def _is_of_probe(error: Exception) -> bool:
 
 
 def _as_log(log: Any) -> Log | None:
-    """The log function for the SummaryWriter or the run of Weights & Biases whose method this is: as log
-    functions of their own these fail, or lose numbers."""
+    """Returns the log function for a SummaryWriter or a run of Weights & Biases, if `log` is a method of one. Used
+    directly as log functions, these methods fail or lose numbers."""
     from .integrations import loggers
     name, owner = getattr(log, "__name__", ""), getattr(log, "__self__", None)
     if name in ("add_scalar", "add_scalars"):

@@ -1,8 +1,8 @@
-"""What the attacks share: how long they go on, what a program may do, a server to attack.
+"""Shared by the attacks: their duration, limits on the program, and a server to attack.
 
-ADDNORM_PROGRAM names the program, ADDNORM_LAUNCHER what starts it (as "mpirun -n 2"; nothing),
-ADDNORM_ATTACK_SECONDS how long a module attacks (10), ADDNORM_ATTACK_SEED what is drawn (else the
-time); a failure prints the seed that repeats it.
+ADDNORM_PROGRAM names the program, and ADDNORM_LAUNCHER its launcher (such as "mpirun -n 2"; default: none).
+ADDNORM_ATTACK_SECONDS is the duration of a module (default 10), ADDNORM_ATTACK_SEED the seed (default: the time). A
+failure prints the seed that reproduces it.
 """
 
 import os
@@ -20,14 +20,14 @@ PROGRAM = os.environ["ADDNORM_PROGRAM"]
 LAUNCHER = os.environ.get("ADDNORM_LAUNCHER", "").split()
 SECONDS = float(os.environ.get("ADDNORM_ATTACK_SECONDS", 10))
 SEED = int(os.environ.get("ADDNORM_ATTACK_SEED", time.time_ns()))
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}  # runs have the bits of their number of threads
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}  # results of a run depend on its number of threads
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 
 
 class Attack(unittest.TestCase):
-    """A test in a folder of its own, with a generator of its own."""
+    """A test with its own folder and random generator."""
 
-    share = 1.0  # of the module's seconds that its loop takes
+    share = 1.0  # the share of the module's seconds that its loop takes
 
     def setUp(self):
         temporary = tempfile.TemporaryDirectory()
@@ -40,7 +40,7 @@ class Attack(unittest.TestCase):
         print(f"{self.id()}: {self.count} attacks, seed {SEED}", flush=True)
 
     def rounds(self, share):
-        """Counts rounds until the share of the module's time is over: at least one."""
+        """Counts rounds, at least one, until the share of the module's time is over."""
         end = time.monotonic() + share * SECONDS
         while True:
             yield self.count
@@ -49,7 +49,7 @@ class Attack(unittest.TestCase):
                 return
 
     def run_program(self, *words, limits=(), timeout=60, **options):
-        """The program must end by itself: 0, 1 or, with one short line, 2."""
+        """Runs the program. It must end with status 0, 1 or, with one short line, 2."""
         def set_limits():
             for limit, most in limits:
                 resource.setrlimit(limit, (most, most))
@@ -64,7 +64,7 @@ class Attack(unittest.TestCase):
 
 
 class Server:
-    """`addnorm serve` until it is closed."""
+    """A running `addnorm serve`."""
 
     def __init__(self, folder, *flags):
         self.process = subprocess.Popen([PROGRAM, "serve", "--port", "0", "--folder", folder, *flags],
@@ -72,7 +72,7 @@ class Server:
         self.port = int(re.search(r"127\.0\.0\.1:(\d+)", self.process.stdout.readline())[1])
 
     def memory(self):
-        """Its resident kilobytes."""
+        """The server's resident memory in kB."""
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+)", status)[1])
 

@@ -1,4 +1,4 @@
-"""Forks in the midst of calls on several threads: children, and theirs, compute the same and do not wait."""
+"""Forks during calls on several threads. The children and their children must compute the same without hanging."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ y = addnorm.layer_norm(x).tobytes()
 
 
 def fork(depth):
-    """How a child ends that computes, forks as well, and is given 20 s."""
+    """Forks a child that computes and forks in its turn within 20 s. Returns its exit status."""
     child = os.fork()
     if child == 0:
         signal.alarm(20)

@@ -24,7 +24,7 @@ def npy(shape, dtype="<f4", order=False):
 
 class ReadersAttack(Attack):
     def bytes_of(self, data):
-        """Changes, cuts, repeats or exchanges bytes, makes numbers extreme or opens brackets, anywhere in the data."""
+        """Changes, cuts, repeats or swaps bytes, makes numbers extreme or opens brackets, anywhere in the data."""
         data = bytearray(data)
         for _ in range(self.random.choice([1, 1, 2, 8])):
             at = self.random.randrange(len(data) + 1)
@@ -46,7 +46,7 @@ class ReadersAttack(Attack):
         return bytes(data)
 
     def json_of(self, value):
-        """One value of a document, at any depth, replaced by another, gone or there twice."""
+        """Replaces, removes or duplicates one value of a document, at any depth."""
         if isinstance(value, (dict, list)) and value and self.random.random() < 0.9:
             changed = value.copy()
             key = self.random.choice(list(value) if isinstance(value, dict) else range(len(value)))
@@ -60,7 +60,7 @@ class ReadersAttack(Attack):
         return self.random.choice([*NUMBERS, None, True, "", "x" * 1000, "\0", [], {}, [[]] * 1000, [value], {"": value}])
 
     def header_of(self, data):
-        """A file of safetensors whose header is another."""
+        """Changes the header of a safetensors file."""
         size = struct.unpack("<Q", data[:8])[0]
         header = json.dumps(self.json_of(json.loads(data[8:8 + size]))).encode()
         return struct.pack("<Q", len(header)) + header + data[8 + size:]
@@ -129,7 +129,7 @@ class ReadersAttack(Attack):
                 (self.folder / "run" / other).write_bytes(content)
 
     def test_special_files(self):
-        """Folders, links in a circle, sockets, devices, pipes without an end, files with a hole of a terabyte."""
+        """Folders, circular links, sockets, devices, endless pipes, and files with a hole of a terabyte."""
         folder = self.folder
         (folder / "folder").mkdir()
         (folder / "circle").symlink_to("circle")
@@ -154,7 +154,7 @@ class ReadersAttack(Attack):
             endless.kill()
 
     def test_files_that_shrink(self):
-        """At any moment while a model is read."""
+        """Files shrink at a random moment while a model is read."""
         source = GOLDEN / "models/gpt2"
         shutil.copytree(source, self.folder / "model")
         file = self.folder / "model/model.safetensors"

@@ -1,4 +1,4 @@
-"""Attacks what runs: kill -9 and resuming, full disks, small stacks, many at a time."""
+"""Attacks running programs: kill -9 and resuming, full disks, small stacks, many at the same time."""
 
 import concurrent.futures
 import contextlib
@@ -20,7 +20,7 @@ SMALL = ["--layers", "2", "--width", "16", "--heads", "2", "--context", "16", "-
 def children(pid):
     found = []
     for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(FileNotFoundError):  # its thread has ended
+        with contextlib.suppress(FileNotFoundError):  # the thread has ended
             found += map(int, task.read_text().split())
     return found
 
@@ -37,7 +37,7 @@ class RunsAttack(Attack):
         return (self.folder / run / "checkpoint.safetensors").read_bytes()
 
     def test_kills(self):
-        """A run that is killed at any moment goes on to the bits of one that is not."""
+        """A run that is killed at any moment and resumed gives the same bits as an uninterrupted run."""
         begin = time.monotonic()
         self.assertEqual(self.train("--out", "whole").returncode, 0)
         took = time.monotonic() - begin
@@ -51,7 +51,7 @@ class RunsAttack(Attack):
                                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 time.sleep(self.random.uniform(0, took))
                 victims = children(process.pid) if LAUNCHER else [process.pid]
-                with contextlib.suppress(IndexError, ProcessLookupError):  # it has ended, or not begun
+                with contextlib.suppress(IndexError, ProcessLookupError):  # it has ended, or not yet begun
                     os.kill(self.random.choice(victims), signal.SIGKILL)
                     killed += 1
                 process.wait(timeout=60)
@@ -62,7 +62,7 @@ class RunsAttack(Attack):
         self.assertGreater(killed, 0)
 
     def test_full_disks(self):
-        """Where a file cannot grow: one line, and what was there before is whole."""
+        """If a file cannot grow, the program prints one line and leaves the previous content intact."""
         self.assertEqual(self.train("--out", "whole").returncode, 0)
         size = len(self.checkpoint("whole"))
         for _ in self.rounds(0.2):
@@ -86,7 +86,7 @@ class RunsAttack(Attack):
                 self.count += 1
 
     def test_many_at_a_time(self):
-        """One of many takes a run's folder; a file that many write is that of one, whole."""
+        """One of many processes takes a run's folder. A file that many write has the complete content of one."""
         self.assertEqual(self.train("--out", "whole").returncode, 0)
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             for i in self.rounds(0.2):

@@ -15,8 +15,8 @@ from attack import SECONDS, Attack, Server
 
 PAGE = bytes(random.Random(1).randrange(256) for _ in range(100_000))
 SECRET = b"not for browsers"
-CLIENTS = 500     # that are slow
-REQUESTS = 1000   # at the same time
+CLIENTS = 500     # slow ones
+REQUESTS = 1000   # concurrent ones
 
 
 def setUpModule():
@@ -39,12 +39,12 @@ def setUpModule():
 
 
 def exchange(request, patience=10):
-    """All that comes back until the server closes the connection, or says nothing for so long."""
+    """Returns everything that the server sends until it closes the connection or is silent for `patience` seconds."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=patience) as connection:
         try:
             connection.sendall(request)
             connection.shutdown(socket.SHUT_WR)
-        except OSError:  # it has refused before it has read all
+        except OSError:  # the server has refused before it has read everything
             pass
         answer = b""
         try:
@@ -56,7 +56,7 @@ def exchange(request, patience=10):
 
 
 def get(path, host="localhost", method="GET", **headers):
-    """Status, headers and body of a request that is as it should be."""
+    """Returns status, headers and body of a valid request."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
     try:
         connection.request(method, path, headers={"Host": host, **headers})
@@ -72,7 +72,7 @@ class ServerAttack(Attack):
         super().tearDown()
 
     def test_paths(self):
-        """No path leads out of the folders, and none ends the server."""
+        """No path escapes the folders or ends the server."""
         parts = ["..", "%2e%2e", ".%2e", "...", "%2f", "/", "//", "\\", "%5c", "%00", "secret", "page", "runs", "api",
                  "run", "deep", "metrics", "profile", "index.html", "?from=1", "?", "#", "%", "%zz", "\xff", "a" * 5000,
                  str(folder)]
@@ -84,7 +84,7 @@ class ServerAttack(Attack):
             self.assertRegex(answer[:12], rb"\AHTTP/1.1 (200|400|404|414|431)|\A\Z", path)
 
     def test_ranges(self):
-        """What is sent is the part that its header names, or all."""
+        """The response has the part that its header names, or the whole file."""
         for _ in self.rounds(0.15):
             bounds = [str(self.random.choice([0, 1, len(PAGE) - 1, len(PAGE), 2**63, 2**64, self.random.randrange(len(PAGE))]))
                       for _ in range(2)]
@@ -99,7 +99,7 @@ class ServerAttack(Attack):
                 self.assertIn((status, body), [(200, PAGE), (416, b"")], spec)
 
     def test_requests_that_are_none(self):
-        """Mutations of a request: an answer or an end."""
+        """Mutated requests get a response or a closed connection."""
         good = (b"GET /api/runs/run/metrics?from=5 HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip, br;q=0.5\r\n"
                 b"Range: bytes=0-9\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
         tokens = [b"POST", b"BREW", b"\r\n", b"\n", b"\0", b": ", b"Transfer-Encoding: chunked\r\n", b" ", b"\t", b"\xff",
@@ -110,7 +110,7 @@ class ServerAttack(Attack):
                 at = self.random.randrange(len(request) + 1)
                 cut = self.random.choice([0, 0, 1, 10])
                 request[at:at + cut] = self.random.choice(tokens)
-            answer = exchange(bytes(request), patience=0.1)  # it may wait for more
+            answer = exchange(bytes(request), patience=0.1)  # the server may wait for more
             self.assertRegex(answer[:9], rb"\AHTTP/1\.[01] |\A\Z", request)
             self.assertNotIn(b" 500 ", answer[:20], request)
 
@@ -125,7 +125,7 @@ class ServerAttack(Attack):
             self.assertEqual(origin == 200, is_own, host)
 
     def test_long_requests(self):
-        """Neither headers nor a body take memory."""
+        """Long headers and bodies take no memory."""
         get("/icon.svg")
         before = server.memory()
         for kind in "headers", "header", "path", "body", "chunks":
@@ -144,10 +144,10 @@ class ServerAttack(Attack):
         self.assertLess(server.memory(), before + 2000)
 
     def test_slow_clients_and_floods(self):
-        """Honest requests do not wait for 500 slow clients, nor for each other; memory stays as it was."""
+        """Valid requests do not wait for 500 slow clients or for each other. Memory stays constant."""
         slow = SlowClients()
         self.addCleanup(slow.close)
-        flood(REQUESTS)  # whatever the first takes
+        flood(REQUESTS)  # the first flood may need more memory
         memory = [server.memory()]
         times = []
         for _ in self.rounds(0.4):
@@ -157,19 +157,19 @@ class ServerAttack(Attack):
             memory.append(server.memory())
         times.sort()
         late = times[int(0.99 * len(times))]
-        # Later, when slow clients have been ended and come anew, there are more connections at once
-        # than ever before; what that takes stays. What leaked would grow to the end.
+        # Later, when slow clients have been closed and reconnect, there are more simultaneous connections than before.
+        # Their memory stays allocated. A leak would grow to the end.
         first, half, end = memory[:100][-1], memory[len(memory) // 2], memory[-1]
         print(f"{len(times)} requests: median {times[len(times) // 2] * 1e3:.2f} ms, 99 % in {late * 1e3:.2f} ms; "
               f"{self.count * REQUESTS} more in floods of {REQUESTS}; memory {memory[0]} kB, after the first hundred "
               f"floods {first} kB, after half {half} kB, in the end {end} kB")
-        self.assertLess(late, 0.05 if SECONDS >= 60 else 1)  # among other tests the machine is busy
+        self.assertLess(late, 0.05 if SECONDS >= 60 else 1)  # during other tests the machine is busy
         self.assertLess(first, memory[0] * 1.05)
         self.assertLess(end, half * 1.05)
 
     @unittest.skipIf(SECONDS < 60, "takes longer than a connection may")
     def test_a_byte_a_second(self):
-        """A request has 30 s, however busy the client is."""
+        """A request is closed after 30 s, however active the client is."""
         with socket.create_connection(("127.0.0.1", server.port)) as connection:
             connection.sendall(b"GET / HTTP/1.1\r\nX: ")
             begin = time.monotonic()
@@ -182,7 +182,7 @@ class ServerAttack(Attack):
 
 
 class SlowClients:
-    """Connections that have asked for half of something, send a byte now and then, and read none."""
+    """Connections that have sent half of a request, send a byte now and then, and read nothing."""
 
     def __init__(self):
         self.all = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(CLIENTS)]
@@ -193,7 +193,7 @@ class SlowClients:
         for client in generator.sample(self.all, 20):
             try:
                 client.sendall(b"x")
-            except OSError:  # it was too slow: the next one
+            except OSError:  # closed as too slow: open the next one
                 self.all[self.all.index(client)] = socket.create_connection(("127.0.0.1", server.port))
                 client.close()
 
@@ -203,7 +203,7 @@ class SlowClients:
 
 
 def one_after_another(count):
-    """How long requests take on a connection that is kept."""
+    """The durations of requests on a persistent connection."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
     times = []
     for _ in range(count):
@@ -216,7 +216,7 @@ def one_after_another(count):
 
 
 def flood(count):
-    """So many requests at the same time, each on its own connection; all are answered."""
+    """Sends `count` requests at the same time, each on its own connection. All must be answered."""
     with selectors.DefaultSelector() as selector:
         for _ in range(count):
             connection = socket.create_connection(("127.0.0.1", server.port))

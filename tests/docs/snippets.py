@@ -1,36 +1,36 @@
 #!/usr/bin/python3
-"""Runs what the documentation shows; see "Documentation" in HACKING.md.
+"""Runs the code in the documentation; see "Documentation" in HACKING.md.
 
-    snippets.py [--slow] PAGE...      fails where a page does not show what its code is and prints
-    snippets.py --renew PAGE...       writes into the pages what their code is and prints
+    snippets.py [--slow] PAGE...      fails if a page differs from its code or from the code's output
+    snippets.py --renew PAGE...       writes the code and its output into the pages
 
-The language of a fence says what becomes of it:
+The language of a fence decides what is done:
 
-    console   `$ ` begins a command, which is run; what follows is compared with what it prints, where
-              … stands for anything, alone on a line also for any number of lines
+    console   `$ ` begins a command, which is run; the following lines are compared with its output. …
+              stands for anything, and alone on a line also for any number of lines
     sh        every line is run
     python    with `>>>` the block is a doctest; else as cpp
     cpp, c, cmake, js
-              stands line for line, but for indentation and lines of …, in one file of examples/ or
+              the lines, except for indentation and lines of …, occur in one file of examples/ or
               docs/snippets/, which the tests build and run
-    text      output or a formula: nothing is done. An indented block is that too
+    text      output or a formula: nothing is done. The same holds for an indented block
 
-Comments above a block say what is different, for all of its commands or for those that begin with …:
+Comments above a block give exceptions, for all of its commands or for those that begin with …:
 
     <!-- test: slow -->                     run with --slow alone
     <!-- test: exit 1 -->                   ends with that status
     <!-- test: with --steps 2 -->           that is added to the command
-    <!-- test: about 10 -->                 numbers may differ from what is shown by 10 %, those of at least 0.01
-                                            also by 0.05, and bars (▁ to █) in any way; words may not
+    <!-- test: about 10 -->                 numbers may differ by 10 %, those of at least 0.01 also by 0.05, and bars
+                                            (▁ to █) in any way; words may not
     <!-- test: not run, REASON -->
     <!-- test: from FILE -->                shows this file, of examples/ or docs/snippets/
     <!-- test: from FILE, NAME -->          shows its part between the lines "docs: NAME" and "docs: end"
     <!-- test addnorm serve: not run, it serves until it is stopped -->
 
-The commands of a page run in one empty folder, in order; beside docs/snippets/ it holds book.txt, a text,
-x.npy, and profile.jsonl, of a model with a planted bug. ADDNORM_BUILD names the build that they find.
+The commands of a page run in one empty folder, in order. It also has docs/snippets/, book.txt, a text, x.npy, and
+profile.jsonl, of a model with a planted bug. ADDNORM_BUILD names the build that they use.
 
-Pages are read where nothing builds them, so they have no directives of Sphinx, and every link has a text.
+Pages are also read without being built, so they have no directives of Sphinx, and every link has a text.
 """
 
 import argparse
@@ -62,7 +62,7 @@ class Failure(Exception):
 
 
 def blocks(text):
-    """(line, language, text, rules) of each code block; rules are those of the comments above it."""
+    """Yields (line, language, text, rules) of each code block. The rules come from the comments above it."""
     rules = []
     for token in MarkdownIt("commonmark").enable("table").parse(text):
         line = token.map[0] + 1 if token.map else 0
@@ -81,13 +81,13 @@ def blocks(text):
 
 
 def pattern(output):
-    """The regular expression of output in which … stands for anything."""
+    """Returns the regular expression of an output in which … stands for anything."""
     lines = [re.escape(line.rstrip()).replace("…", ".*") + "\n" for line in output.splitlines()]
     return "".join("(?:.*\n)*?" if line == ".*\n" else line for line in lines)
 
 
 def is_about(shown, printed, percent):
-    """Whether an output has the shown words, and numbers that are near the shown ones."""
+    """Whether an output has the shown words, and numbers close to the shown ones."""
     words = [re.sub("[▁-█]+", "▁", " ".join(NUMBER.sub("0", text).split())) for text in (shown, printed)]
     numbers = [[float(number) for number in NUMBER.findall(text)] for text in (shown, printed)]
     return words[0] == words[1] and all(
@@ -106,7 +106,7 @@ def agrees(shown, printed, said):
 
 
 def commands(language, text):
-    """(command, output) of each command; output is None where none is compared."""
+    """Yields (command, output) of each command; output is None if it is not compared."""
     if language == "sh":
         return [(line, None) for line in re.findall(r"(?:.*\\\n)*.*", text) if line.split("#")[0].strip()]
     if not text.startswith("$ "):
@@ -115,7 +115,7 @@ def commands(language, text):
 
 
 def run(command, rules, folder):
-    """Returns what the command prints."""
+    """Returns the output of the command."""
     command = command.replace("\\\n", " ").split("  #")[0]
     command = f"{command} {rules.get('with', '')}".strip()
     build = Path(os.environ["ADDNORM_BUILD"])
@@ -130,7 +130,7 @@ def run(command, rules, folder):
 
 
 def run_all(language, text, rules, folder, slow):
-    """Returns the block with what its commands print now, and how many of them ran."""
+    """Returns the block with the current output of its commands, and how many of them ran."""
     shown, ran = "", 0
     for command, output in commands(language, text):
         said = {verb: rest for prefix, verb, rest in rules if command.startswith(prefix.strip())}
@@ -146,7 +146,7 @@ def run_all(language, text, rules, folder, slow):
 
 
 def source(file, name):
-    """A file, or its part of this name."""
+    """Returns a file, or its part of this name."""
     if not file.startswith(("examples/", "docs/snippets/")):
         raise Failure(f"{file} is neither in examples/ nor in docs/snippets/")
     text = (ROOT / file).read_text()
@@ -167,7 +167,7 @@ def stands_in_a_file(text):
 
 
 def look_up(language, text, rules, folder, slow):
-    """Returns what the block should show, and how many commands ran."""
+    """Returns the expected content of the block, and how many commands ran."""
     verbs = {verb: rest for _, verb, rest in rules}
     if language.startswith("{"):
         raise Failure(f"{language} is a directive: whoever reads the page without a build sees nothing")
@@ -196,7 +196,7 @@ def look_up(language, text, rules, folder, slow):
 def check_page(page, slow, renew):
     text = page.read_text()
     lines = text.splitlines(keepends=True)
-    moved = 0  # lines that blocks above have gained
+    moved = 0  # lines added to earlier blocks
     with tempfile.TemporaryDirectory() as folder:
         for file in (ROOT / "docs/snippets").iterdir():
             shutil.copy(file, folder)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes data/*.safetensors, what tests/golden_test.cc expects, from PyTorch 1.13.
+"""Writes data/*.safetensors, the expected values of tests/golden_test.cc, with PyTorch 1.13.
 
-A file holds one case: inputs and parameters as "value.NAME", the output, a random gradient of the
-output, and the gradients of all inputs and parameters that follow from it as "gradient.NAME".
+A file holds one case: inputs and parameters as "value.NAME", the output, a random gradient of the output, and the
+resulting gradients of all inputs and parameters as "gradient.NAME".
 
     generate.py              writes all files
-    generate.py reproduce    prints what src/lab/reproduce_test.cc expects
+    generate.py reproduce    prints the expected values of src/lab/reproduce_test.cc
 """
 
 import pathlib
@@ -19,9 +19,9 @@ from torch import nn
 from safetensors_writer import save
 
 DATA = pathlib.Path(__file__).parent / "data"
-BATCH, LENGTH, KEYS, D_MODEL, HEADS, D_FF = 2, 7, 5, 20, 4, 36  # no multiples of a SIMD vector
+BATCH, LENGTH, KEYS, D_MODEL, HEADS, D_FF = 2, 7, 5, 20, 4, 36  # not multiples of a SIMD vector
 
-# PyTorch's names and ours, one substitution after the other.
+# PyTorch's names and ours. The substitutions are applied in order.
 RENAMES = [
     (r"(^|norm\d?\.)weight$", r"\1gamma"),
     (r"(^|norm\d?\.)bias$", r"\1beta"),
@@ -117,7 +117,7 @@ class DocumentAttention(nn.Module):
 
 
 class DocumentBlock(nn.Module):
-    """Document 000's TransformerBlock; its random numbers follow this order of construction."""
+    """Document 000's TransformerBlock. Its random numbers depend on this order of construction."""
 
     def __init__(self, d_model, heads, d_ff):
         super().__init__()
@@ -133,7 +133,7 @@ class DocumentBlock(nn.Module):
 
 
 def our_tensors(kind, prefix, slot, named_tensors):
-    """{kind.name: tensor} with PyTorch's parameters named and, where it packs three, split."""
+    """Returns {kind.name: tensor} with PyTorch's parameters renamed and packed ones split."""
     tensors = {}
     for name, tensor in named_tensors:
         for pattern, replacement in RENAMES:
@@ -145,7 +145,7 @@ def our_tensors(kind, prefix, slot, named_tensors):
 
 
 def save_case(name, module, *, prefix, slot="", call=None, extra=None, **shapes):
-    """`shapes` are those of the inputs; `call` is how the module takes them."""
+    """Writes a case. `shapes` are those of the inputs; `call` calls the module with them."""
     torch.manual_seed(zlib.crc32(name.encode()))
     for parameter in module.parameters():
         is_matrix = parameter.dim() > 1
@@ -217,7 +217,7 @@ def stacks():
     def case(name, module, prefix, slot):
         save_case(name, module, prefix=prefix, slot=slot, x=(BATCH, LENGTH, D_MODEL))
 
-    def layer(norm_first, activation):  # in training mode, which has no fast path
+    def layer(norm_first, activation):  # training mode has no fast path
         return nn.TransformerEncoderLayer(D_MODEL, HEADS, D_FF, dropout=0, activation=activation,
                                           batch_first=True, norm_first=norm_first)
 
@@ -230,7 +230,7 @@ def stacks():
 
 
 def reproduce(seed):
-    """The numbers that document 000 prints, had it called manual_seed(seed)."""
+    """Prints the numbers of document 000 after manual_seed(seed)."""
     torch.manual_seed(seed)
     x = torch.randn(2, 4, 8) * 10 + 5
     y = DocumentNorm(8)(x)

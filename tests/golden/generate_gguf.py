@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes gguf/types.gguf by the package gguf, and gguf/types.safetensors: the values it reads there.
+"""Writes gguf/types.gguf with the package gguf, and gguf/types.safetensors: the values that it reads there.
 
-Every type of metadata, and a tensor of every type that src/io knows, with random blocks; of types
-that it does not read, the bytes. With a checkout of llama.cpp it also converts models of models/ and
-hub_models/ by llama.cpp's own converter, without a tokenizer, to gguf/<model>.gguf. That needs
+The file has every type of metadata, and a tensor with random blocks of every type that src/io knows. Of types
+that src/io does not read, types.safetensors has the bytes. With a checkout of llama.cpp, also converts models
+of models/ and hub_models/ by llama.cpp's converter, without a tokenizer, to gguf/<model>.gguf. That needs
 PyTorch and transformers as well.
 
-    python3 tests/golden/generate_gguf.py [LLAMA_CPP]
+ python3 tests/golden/generate_gguf.py [LLAMA_CPP]
 """
 
 import importlib
@@ -24,7 +24,7 @@ from safetensors_writer import save
 GOLDEN = pathlib.Path(__file__).parent
 NOT_READ = ["IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "TQ1_0", "TQ2_0",
             "MXFP4"]
-# Those that are read, and at which bytes of a block there are halves.
+# The types that src/io reads, and the offsets of float16 numbers in their blocks.
 HALVES = {"Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0], "IQ4_NL": [0],
           "IQ4_XS": [0], "Q2_K": [80, 82], "Q3_K": [108], "Q4_K": [0, 2], "Q5_K": [0, 2],
           "Q6_K": [208]}
@@ -40,7 +40,7 @@ MODELS = {"models/llama3": ("llama", "LlamaForCausalLM"),
 
 
 def random_blocks(name, random):
-    """Two rows of a block each; their scales are halves that are finite."""
+    """Two rows of one block each. Their float16 scales are finite."""
     kind = gguf.GGMLQuantizationType[name]
     _, size = gguf.GGML_QUANT_SIZES[kind]
     blocks = random.integers(0, 256, (2, size), dtype=np.uint8)
@@ -84,8 +84,8 @@ def write_types(folder):
 
 
 def copy_for_converter(name, architecture, folder):
-    """The model as the converter expects it: its class named, GPT-2 without masks."""
-    from safetensors.numpy import load_file, save_file  # here, for they come with transformers
+    """The model in the form that the converter expects: its class is named, GPT-2 has no masks."""
+    from safetensors.numpy import load_file, save_file  # imported here, because they come with transformers
     shutil.copytree(GOLDEN / name, folder, dirs_exist_ok=True)
     config = json.loads((folder / "config.json").read_text())
     config["architectures"] = [architecture]
@@ -114,7 +114,7 @@ def main():
     write_types(folder)
     if len(sys.argv) < 2:
         return
-    sys.path[0] = sys.argv[1]  # in place of this folder, whose transformers.py is another
+    sys.path[0] = sys.argv[1]  # replaces this folder, which has another transformers.py
     for name, (module, architecture) in MODELS.items():
         convert(name, module, architecture, folder / f"{pathlib.Path(name).name}.gguf")
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes hub_models/*/: small models as the library `transformers` makes and saves them.
+"""Writes hub_models/*/: small models that the library `transformers` makes and saves.
 
-The files are those of models/ (generate_models.py), but what is expected comes from the library
-itself: the output for "tokens", and the gradients of all weights for the gradient "d_output",
-computed in float64 with eager attention. Run it where transformers 5 and PyTorch 2 are installed:
+The files are like those of models/ (generate_models.py), but the expected values come from the library itself: the
+output for "tokens", and the gradients of all weights for the gradient "d_output", computed in float64 with eager
+attention. Needs transformers 5 and PyTorch 2:
 
-    python3 tests/golden/generate_hub_models.py [NAME...]
+ python3 tests/golden/generate_hub_models.py [NAME...]
 """
 
 import pathlib
@@ -13,7 +13,7 @@ import shutil
 import sys
 import zlib
 
-sys.path.append(sys.path.pop(0))  # beside this file there is another transformers.py
+sys.path.append(sys.path.pop(0))  # this folder has another transformers.py
 
 import torch
 import transformers
@@ -33,7 +33,7 @@ NEOX = {key: value for key, value in {"model_type": "gpt_neox", **SIZES}.items()
         if key != "num_key_value_heads"}
 YARN = {"rope_type": "yarn", "rope_theta": 1000.0, "factor": 4.0,
         "original_max_position_embeddings": 16}
-# A window, positions by YaRN, and biases so large that some values of experts are clamped.
+# A sliding window, positions by YaRN, and biases so large that some values of experts are clamped.
 GPT_OSS = {"model_type": "gpt_oss", **SIZES, "head_dim": 8, "sliding_window": 5,
            "num_local_experts": 4, "num_experts_per_tok": 2,
            "rope_parameters": {**YARN, "truncate": False}}
@@ -81,11 +81,11 @@ CONFIGS = {
     "gpt_oss": {**GPT_OSS, "intermediate_size": 10},
     "gpt_oss_mxfp4": {**GPT_OSS, "hidden_size": 32, "intermediate_size": 32,
                       "num_hidden_layers": 1, "num_local_experts": 3},
-    # Of the first, which has experts, the output is the stream that two layers leave.
+    # The expected output for the first is the stream after two layers, because the third has experts.
     "deepseek_v3": {**DEEPSEEK, "num_hidden_layers": 3, "first_k_dense_replace": 2},
     "deepseek_v3_dense": {**DEEPSEEK, "q_lora_rank": None, "rope_interleave": False,
                           "first_k_dense_replace": 2},
-    # Not run here: two layers of linear attention, one of attention, all with experts.
+    # Not run here: two layers of linear attention and one of attention, all with experts.
     "qwen3_next": {"model_type": "qwen3_next", **SIZES, "num_hidden_layers": 3, "head_dim": 8,
                    "layer_types": ["linear_attention", "linear_attention", "full_attention"],
                    "linear_key_head_dim": 4, "linear_value_head_dim": 4,
@@ -100,7 +100,7 @@ CONFIGS = {
 
 
 def draw_weights(model):
-    """Every mechanism gets its say: γ is not 1, biases are not 0, attention is not uniform."""
+    """Makes every mechanism matter: γ is not 1, biases are not 0, attention is not uniform."""
     for name, module in model.named_modules():
         weight, bias = (getattr(module, key, None) for key in ("weight", "bias"))
         if "norm" in name and weight is not None:
@@ -114,7 +114,7 @@ def draw_weights(model):
     for name, parameter in model.named_parameters():
         if name.endswith("sinks"):
             nn.init.normal_(parameter, 0, 1)
-        elif name.endswith("_proj"):  # of experts, in × out
+        elif name.endswith("_proj"):  # experts' weights, in × out
             nn.init.normal_(parameter, 0, 1.1 * parameter.shape[1]**-0.5)
         elif name.endswith("_proj_bias"):
             nn.init.normal_(parameter, 0, 4)
@@ -156,7 +156,7 @@ def save_model(name, keys):
 
 
 def pack_experts(model):
-    """Gives experts weights of MXFP4, and returns what the files have of them."""
+    """Gives experts weights in MXFP4, and returns the tensors that the files store for them."""
     packed = {}
     for name, parameter in model.named_parameters():
         if not name.endswith(("experts.gate_up_proj", "experts.down_proj")):
@@ -175,7 +175,7 @@ def name_in_file(key, config):
 
 
 def main():
-    torch.set_num_threads(1)  # sums in one order
+    torch.set_num_threads(1)  # a fixed order of summation
     for name in sys.argv[1:] or CONFIGS:
         shutil.rmtree(MODELS / name, ignore_errors=True)
         save_model(name, CONFIGS[name])

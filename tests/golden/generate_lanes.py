@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Writes lanes/*.json, what tests/lanes_golden_test.cc expects, from public implementations.
+"""Writes lanes/*.json, the expected values of tests/lanes_golden_test.cc, from public implementations.
 
-    generate_lanes.py FOLDER
+ generate_lanes.py FOLDER
 
-FOLDER holds checkouts of their repositories, each in a folder with the repository's name. Needs
-PyTorch 2.4 or newer, and einops, which the files import. None of their code stands here: it is run
-as it is. Where an implementation fixes a type or an epsilon, it is given float64 and ours. Where
-there is none that can be run, `written_out` has the equation.
+FOLDER holds checkouts of their repositories, each in a folder with the repository's name. Needs PyTorch 2.4 or
+newer, and einops, which the files import. Their code is not copied here: it runs unchanged. Where an implementation
+fixes a type or an epsilon, it gets float64 and our epsilon. For arrangements without a runnable implementation,
+`written_out` has the equations.
 
-A file holds one case: the lanes x that go in, all parameters by our names and in our layout, the
-output y, a random gradient dy of it, and all gradients that follow from it; and what parameters
-start with where the implementation has that. Parameters here are ours, and theirs are made of them,
-so that gradients come out in our layout too. Sublayer s, from 0, is
+A file holds one case: the input lanes x, all parameters with our names and layout, the output y, a random gradient dy
+of it, and all resulting gradients. If the implementation has initial values of parameters, the file has them too.
+Parameters are created in our layout and theirs are computed from them, so that the gradients are in our layout.
+Sublayer s, from 0, is
 
-    f_c = (0.5 + 0.1·c)·tanh(h_{c - s - 1}), with h turned around at its ends
+ f_c = (0.5 + 0.1·c)·tanh(h_{c - s - 1}), with h extended cyclically
 
-and where it reads several mixes, h is the first and twice the second and three times the third.
+If it reads several mixes, h is the first plus twice the second plus three times the third.
 """
 
 import contextlib
@@ -35,14 +35,14 @@ from torch.func import functional_call
 
 OUT = pathlib.Path(__file__).parent / "lanes"
 FOLDER = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
-EPS = 1e-6  # of every norm
+EPS = 1e-6  # ε of every norm
 
 
 # ---- Cases -----------------------------------------------------------------------------------
 
 
 class Case:
-    """One placement between its input and its output; `x` has lanes × rows × features."""
+    """One placement between its input and its output. `x` has lanes × rows × features."""
 
     def __init__(self, name, source, *, placement=None, layers=1, lanes=1, inputs=None, d_model=6,
                  norm="rms"):
@@ -54,19 +54,19 @@ class Case:
         self.x = self.numbers(inputs or lanes, self.rows, d_model)
 
     def numbers(self, *shape, mean=0.0, deviation=1.0):
-        """Random, and short to write."""
+        """Random numbers with few decimals."""
         values = torch.randn(shape) * deviation + mean
         return torch.tensor([round(v, 2) for v in values.flatten().tolist()]).reshape(
             shape).requires_grad_()
 
     def parameter(self, name, *shape, mean=0.0, deviation=0.5):
-        """Ours; made at its first use."""
+        """Returns one of our parameters, which is created at its first use."""
         if name not in self.values:
             self.values[name] = self.numbers(*shape, mean=mean, deviation=deviation)
         return self.values[name]
 
     def norm(self, name, x):
-        """The norm of one of our slots."""
+        """Computes the norm of one of our slots."""
         gamma = self.parameter(f"{name}.gamma", x.shape[-1], mean=1, deviation=0.3)
         if self.norm_kind == "rms":
             return gamma * F.rms_norm(x, (x.shape[-1],), eps=EPS)
@@ -74,7 +74,7 @@ class Case:
         return F.layer_norm(x, (x.shape[-1],), gamma, beta, EPS)
 
     def layer_norm(self, name):
-        """The same as a module."""
+        """Returns the same norm as a module."""
         return Call(functools.partial(self.norm, name))
 
     def site(self, s):
@@ -92,7 +92,7 @@ class Case:
         return self.branch(s, self.norm(f"{self.site(s)}.before", z))
 
     def mix(self, name, to, source_from, **what):
-        """A learned base, as to × from."""
+        """Returns a learned base of shape to × from."""
         return self.parameter(f"{name}.base", to * source_from, **what).view(to, source_from)
 
     def save(self, y):
@@ -117,7 +117,7 @@ def listed(tensor):
 
 
 class Call(nn.Module):
-    """A function as a module."""
+    """Wraps a function as a module."""
 
     def __init__(self, function):
         super().__init__()
@@ -127,11 +127,11 @@ class Call(nn.Module):
         return self.function(*args, **kwargs)
 
 
-# ---- Running what others wrote ---------------------------------------------------------------
+# ---- Running public implementations --------------------------------------------------------------
 
 
 def load(path, **stubs):
-    """The file as a module; `stubs` are modules that it imports: names of what it takes of them."""
+    """Loads the file as a module. `stubs` are modules that it imports, with the names that it uses."""
     for name, members in stubs.items():
         module = types.ModuleType(name)
         vars(module).update(members)
@@ -145,7 +145,7 @@ def load(path, **stubs):
 
 
 def replace(module, **members):
-    """Tensors or functions for parameters and submodules."""
+    """Replaces parameters and submodules by tensors or functions."""
     for name, member in members.items():
         delattr(module, name)
         setattr(module, name, member if isinstance(member, torch.Tensor) else Call(member))
@@ -153,7 +153,7 @@ def replace(module, **members):
 
 @contextlib.contextmanager
 def float64():
-    """Casts to narrower types become casts to float64."""
+    """Turns casts to narrower types into casts to float64."""
     kept = torch.Tensor.float, torch.Tensor.bfloat16, torch.float
     torch.Tensor.float = torch.Tensor.bfloat16 = torch.Tensor.double
     torch.float = torch.float64
@@ -162,17 +162,17 @@ def float64():
 
 
 def given_gamma(features):
-    """Some γ of a norm whose output is only multiplied with weights: ours are γ times theirs."""
+    """Returns a γ for a norm whose output is only multiplied by weights. Our weights are γ times theirs."""
     return 0.7 + 0.6 * torch.rand(features)
 
 
 # ---- mHC: deepseek-ai/TileKernels, tile_kernels/torch/mhc.py ---------------------------------
-# Their weights, bases and scales are those of read, write and carry, one after the other; their
+# Their weights, bases and scales are those of read, write and carry, concatenated. Their
 # comb[from, to] is our A(to, from).
 
 
 def tile_mixes(tile, case, name, x, write=True, carry=True):
-    """The numbers of read, write and carry that are made of x: 1 × rows × lanes × features."""
+    """The coefficients of read, write and carry computed from x: 1 × rows × lanes × features."""
     n, features = case.lanes, case.lanes * case.d_model
     numbers = {"read": n, "write": n * write, "carry": n * n * carry}
     bases, scales, weights = [], [], []
@@ -206,7 +206,7 @@ def tile_exit(tile, case, x):
 
 
 def start_of_mhc(case):
-    """Of FFTYYY/mhc-lite, hyper_conn/mhc.py; TileKernels has none."""
+    """Sets the initial values of FFTYYY/mhc-lite, hyper_conn/mhc.py; TileKernels has none."""
     mhc = load("mhc-lite/hyper_conn/mhc.py")
     for s in case.sites:
         site = case.site(s)
@@ -295,8 +295,8 @@ def of_hyper_connections():
             }, (x,))
         case.save(case.norm("final_norm", x.sum(0)))
 
-    # Their alpha[from, 2·to] is our a(to, from), alpha[from, 2·to + 1] our A(to, from). Of b they
-    # learn only the part that depends on where it writes to; the same code takes all of it.
+    # Their alpha[from, 2·to] is our a(to, from), alpha[from, 2·to + 1] our A(to, from). They learn only the part of b
+    # that depends on the target; the same code accepts all of b.
     def fractions(m):
         case = Case("frac", source, lanes=m, inputs=1, layers=2, d_model=2 * m)
         x = case.x
@@ -317,8 +317,8 @@ def of_hyper_connections():
 
 
 # ---- mHC-lite: FFTYYY/mhc-lite, hyper_conn/mhc_lite.py ---------------------------------------
-# Their permutation matrices are P[from, to], ours P[to, from]: a permutation's weight is that of
-# its inverse. Their σ adds nothing, where ours adds what V4's does.
+# Their permutation matrices are P[from, to], ours P[to, from]: a permutation has the weight of its inverse. Their σ
+# adds no constant; ours adds that of DeepSeek-V4.
 
 
 def of_mhc_lite(tile):
@@ -377,7 +377,7 @@ def of_attention_residuals():
 
     def case(name, layers, sites_of_block):
         of = Case(name, f"fla-org/flash-linear-attention {path}", layers=layers)
-        blocks, partial = [of.x[0]], None  # the embedding and whole blocks; the sum of the last one
+        blocks, partial = [of.x[0]], None  # the embedding and complete blocks; the sum of the last block
         with float64():
             for s in of.sites:
                 if s % sites_of_block == 0 and s > 0:
@@ -423,7 +423,7 @@ def of_mudd():
     for i in range(case.layers):
         site = case.site(2 * i)
         *vkq, residual = reads
-        if i == 0:  # there is one norm, and attention makes queries, keys and values of its output
+        if i == 0:  # they have one norm, from whose output attention computes queries, keys and values
             h = case.norm(f"{site}.before", residual)
         else:
             h = sum((k + 1) * case.norm(f"{site}.before.{k}", z) for k, z in enumerate(vkq))
@@ -434,7 +434,7 @@ def of_mudd():
         name = "exit" if last else case.site(2 * i + 2)
         rows = {f"{name}.read": 1} if last else {f"{name}.read": 3, f"{name}.carry": 1}
         units = n * sum(rows.values())
-        # Theirs are queries, keys, values and the residual; ours read values first.
+        # Their order is queries, keys, values and the residual; ours has values first.
         order = [0] if last else [2, 1, 0, 3]
         theirs = mudd.MultiwayDynamicDenseBlock(config, i, last_layer=last)
         numbers = functional_call(theirs, {
@@ -465,7 +465,7 @@ def of_nanochat():
     def case(name, layers):
         of = Case(name, f"karpathy/nanochat {path}", layers=layers, lanes=2, inputs=1)
         embedding = of.x
-        # Without its norm of the embedding, which our placements do not have.
+        # Omits their norm of the embedding, which our placements do not have.
         gpt.norm = lambda x: x if x is embedding else F.rms_norm(x, (of.d_model,), eps=EPS)
         seen = []
 
@@ -506,7 +506,7 @@ def of_nanochat():
         of.save(gamma_of("final_norm") * seen[0])
 
     case("x0", 3)
-    case("backout", 4)  # both save behind the third layer of four
+    case("backout", 4)  # both save after the third of four layers
 
 
 # ---- Others ----------------------------------------------------------------------------------
@@ -537,7 +537,7 @@ def of_residual_dual():
 
 
 def of_orthogonal():
-    """Of rows of zeros, of small ones, where ε counts, and of ordinary ones."""
+    """Covers rows of zeros, small rows, where ε matters, and ordinary rows."""
     path = "connect.py"
     orthogonal = load(f"ortho-residual/{path}")._orthogonal_channel
     case = Case("orthogonal", f"BootsofLagrangian/ortho-residual {path}", layers=2)
@@ -552,8 +552,8 @@ def of_orthogonal():
 
 
 def of_ngpt():
-    """The block of nGPT, whose sublayers are ours. It learns alpha in another unit, and some are
-    negative here: it uses |alpha|."""
+    """The block of nGPT with our sublayers. It learns alpha in another unit. Some are negative
+    here, because it uses |alpha|."""
     read = []
 
     def sublayer(s, _):
@@ -567,7 +567,7 @@ def of_ngpt():
     case = Case("ngpt", "NVIDIA/ngpt model.py", layers=2)
     config = types.SimpleNamespace(n_embd=case.d_model, n_head=1, bias=False, use_nGPT=1,
                                    base_scale=case.d_model ** -0.5)
-    x = case.x / case.x.norm(dim=-1, keepdim=True)  # as their embeddings are
+    x = case.x / case.x.norm(dim=-1, keepdim=True)  # normalized like their embeddings
     for i in range(case.layers):
         block = ngpt.Block(config, i)
         alphas = {}
@@ -585,7 +585,7 @@ def of_ngpt():
 
 
 def written_out():
-    """Equations of papers and of code that cannot be run by itself."""
+    """Equations of papers, and of code that cannot run separately."""
     def case(name, what, **sizes):
         return Case(name, f"the equation of {what}", **sizes)
 
@@ -627,13 +627,13 @@ def written_out():
     of = case("span", "2601.22580", layers=2, lanes=2, inputs=1)
     x = of.x[0]
     for i in range(of.layers):
-        read = x if i > 0 else of.norm("entry_norm", x)  # what it adds to is not normalized
+        read = x if i > 0 else of.norm("entry_norm", x)  # the sum uses the unnormalized x
         y = of.norm(f"{of.site(2 * i)}.after", x + of.branch(2 * i, read))
         x = of.norm(f"{of.site(2 * i + 1)}.after", x + of.branch(2 * i + 1, y))
     of.save(x)
 
-    # Qwen-Applications/SiameseNorm, deit-model-siamesenorm.py: its norm of x at the beginning of a
-    # sublayer is our `after` of the sublayer before.
+    # Qwen-Applications/SiameseNorm, deit-model-siamesenorm.py: its norm of x at the beginning of a sublayer is the
+    # previous sublayer's `after` here.
     of = case("siamese", "2602.08064", layers=2, lanes=2, inputs=1, norm="layer")
     x, y = of.norm("entry_norm", of.x[0]), of.x[0]
     for s in of.sites:
@@ -643,7 +643,7 @@ def written_out():
         y = y + f
     of.save(of.norm("final_norm", x + of.norm("exit.last_lane", y)))
 
-    # A sublayer with its residual for a layer, which is given what has been predicted (Gemma 3n).
+    # A layer is a sublayer with its residual, applied to the predicted lane (Gemma 3n).
     of = case("altup", "Baykal et al. 2023: predict, compute, correct", layers=3, lanes=2)
     x = of.x
     for s in of.sites:
@@ -666,8 +666,8 @@ def written_out():
         x = x + 2 * torch.sigmoid(write)[:, None, None] * f
     of.save(of.norm("final_norm", x.mean(0)))
 
-    # KellerJordan/modded-nanogpt, pull request 230; its lanes share one factor, and are one stream
-    # for the first seven of eleven layers.
+    # KellerJordan/modded-nanogpt, pull request 230: its lanes share one factor, and are one stream in
+    # the first seven of eleven layers.
     of = case("two-lanes", "modded-nanogpt's parallel residuals", layers=2, lanes=2)
     x = of.x
     for s in of.sites:
@@ -679,8 +679,8 @@ def written_out():
                        f"{of.site(s)}.write.base": torch.tensor([1, 1 if s % 2 else 1.5])}
     of.save(of.norm("final_norm", x.mean(0)))
 
-    # KellerJordan/modded-nanogpt, pull request 159: of 11 layers the fourth's output is added again
-    # before the seventh; of 6 it is the second's, before the fourth.
+    # KellerJordan/modded-nanogpt, pull request 159: in 11 layers, the fourth's output is added again before the
+    # seventh. In 6 layers, it is the second's output, added before the fourth.
     of = case("saved-skip", "modded-nanogpt's saved activation", layers=6, lanes=2, inputs=1)
     x = of.x[0]
     for s in of.sites:

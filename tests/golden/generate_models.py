@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Writes models/*/: small models in the files of published checkpoints, and what they compute.
+"""Writes models/*/: small models in the files of published checkpoints, and their expected outputs.
 
-A folder holds config.json, model.safetensors (or two parts and their index), and
-expected.safetensors: "tokens", the "output" for them, a random gradient of it as "d_output", and for
-each weight of the file "gradient.NAME". Everything is computed in float64 and rounded to float32 in the files; weights
-are float32 numbers from the start. Tensors without a gradient are those that real files have and no
-forward needs: masks, frequencies, heads for other tasks.
+A folder holds config.json, model.safetensors (or two parts and their index), and expected.safetensors: "tokens", the
+"output" for them, a random gradient of it as "d_output", and for each weight of the file "gradient.NAME". Everything is
+computed in float64 and stored in float32; weights are float32 numbers from the start. Tensors without a gradient occur
+in real files but are not needed by a forward: masks, frequencies, heads for other tasks.
 
-    /usr/bin/python3 tests/golden/generate_models.py
+ /usr/bin/python3 tests/golden/generate_models.py
 """
 
 import json
@@ -120,14 +119,14 @@ CONFIGS = {
 }
 CONFIGS["gemma3"].pop("hidden_act")
 
-# The standard deviation of embeddings, where 0.7 would hide something: a small stream shows ε, a
-# small tied head keeps a soft-cap from saturating.
+# The standard deviation of embeddings, for models where 0.7 would hide a fault. A small stream reveals ε; a small tied
+# head keeps a soft-cap from saturating.
 EMBEDDING = {"llama": 0.05, "llama3": 0.05, "qwen2": 0.02, "qwen3": 0.05, "gemma": 0.2,
              "gemma2": 0.3, "gemma3": 0.2, "olmo2": 0.05}
 
 
 def draw_weights(model, embedding):
-    """Every mechanism gets its say: γ is not 1, biases are not 0, attention is not uniform."""
+    """Makes every mechanism matter: γ is not 1, biases are not 0, attention is not uniform."""
     for module in model.modules():
         weight, bias = (getattr(module, key, None) for key in ("weight", "bias"))
         if isinstance(module, (nn.LayerNorm, transformers.RMSNorm)):
@@ -141,7 +140,7 @@ def draw_weights(model, embedding):
             nn.init.normal_(bias, 0, 0.3)
     for module in model.modules():
         if isinstance(module, transformers.T5Attention):
-            module.q.weight.data *= module.q.out_features**-0.5  # where others divide scores
+            module.q.weight.data *= module.q.out_features**-0.5  # other models divide scores instead
             if hasattr(module, "relative_attention_bias"):
                 nn.init.normal_(module.relative_attention_bias.weight)
 
@@ -152,12 +151,12 @@ def gpt2_masks(model, dtype):
 
 
 def files_of_gpt2(tensors, model):
-    """As OpenAI's on the hub: no prefix, masks in float32."""
+    """Names tensors like OpenAI's files on the hub: no prefix, masks in float32."""
     return tensors, gpt2_masks(model, torch.float32)
 
 
 def files_of_gpt2_saved(tensors, model):
-    """As GPT2LMHeadModel writes them, with the prefix; masks as early releases kept them."""
+    """Names tensors like GPT2LMHeadModel, with the prefix. Masks are as in early releases."""
     masks = gpt2_masks(model, torch.uint8)
     masks |= {f"h.{i}.attn.masked_bias": torch.tensor(-1e4) for i in range(model.config.n_layer)}
     return tuple({f"transformer.{key}": t for key, t in group.items()}
@@ -165,12 +164,12 @@ def files_of_gpt2_saved(tensors, model):
 
 
 def files_of_bert(tensors, model):
-    """As BertForMaskedLM writes them: the head's weight is the embedding, and stands once."""
+    """Names tensors like BertForMaskedLM. The head's weight is the embedding and is stored once."""
     return tensors, {}
 
 
 def files_of_bert_hub(tensors, model):
-    """As Google's on the hub: γ and β by those names, a pooler and a second head."""
+    """Names tensors like Google's files on the hub: "gamma" and "beta", a pooler and a second head."""
     def old(key):
         return key.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias",
                                                                           "LayerNorm.beta")
@@ -186,18 +185,18 @@ def files_of_bert_hub(tensors, model):
 
 
 def files_of_llama(tensors, model):
-    """As Llama 2's on the hub, with the frequencies of rotary embeddings."""
+    """Names tensors like Llama 2 on the hub, with the frequencies of rotary embeddings."""
     return tensors, {f"model.layers.{i}.self_attn.rotary_emb.inv_freq": layer.self_attn.frequency
                      for i, layer in enumerate(model.model.layers)}
 
 
 def files_of_t5(tensors, model):
-    """As early releases wrote them, with the embedding under a second name."""
+    """Names tensors like early releases, with the embedding under a second name."""
     return tensors, {"encoder.embed_tokens.weight": tensors["shared.weight"]}
 
 
 def as_arrays(tensors):
-    """What is computed in float64 is written in float32."""
+    """Converts float64 results to float32 for the files."""
     return {key: (t.float() if t.is_floating_point() else t).detach().numpy()
             for key, t in tensors.items()}
 
@@ -227,7 +226,7 @@ def save_model(name, config):
     torch.manual_seed(zlib.crc32(name.encode()))
     model = transformers.build(config)
     draw_weights(model, EMBEDDING.get(name, 0.7))
-    model.double()  # of weights that were drawn in float32
+    model.double()  # the weights were drawn in float32
     tokens = torch.randint(config["vocab_size"], (BATCH, LENGTH))
     output = model(tokens)
     d_output = torch.randn(output.shape).double()
@@ -246,7 +245,7 @@ def save_model(name, config):
 
 def main():
     assert torch.__version__.startswith("1.13"), torch.__version__
-    torch.set_num_threads(1)  # sums in one order
+    torch.set_num_threads(1)  # a fixed order of summation
     shutil.rmtree(MODELS, ignore_errors=True)
     for name, config in CONFIGS.items():
         save_model(name, config)

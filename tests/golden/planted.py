@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
-"""Writes profiles/*.jsonl: what the probe of python/ sees of sound models and of models with a bug.
+"""Writes profiles/*.jsonl: the probe's profiles of sound models and of models with a bug.
 
-Bugs are planted in the code of transformers.py's models, as they have happened: no error, a loss
-that falls, wrong numbers. Models are small and of random weights as their recipes draw them, or
-trained for 200 steps; the loss is that of the next token, or of hidden ones. profiles/index.json
-says for each file its "architecture", its "bug" or "sound", and where the bug is: "layer" and
-"sublayer", null for all.
+The bugs are planted in the code of transformers.py's models and have occurred in practice: no error, a falling loss,
+wrong numbers. Models are small. They have random weights drawn by their recipes, or are trained for 200 steps. The loss
+is that of the next token, or of masked ones. For each file, profiles/index.json has its "architecture", its "bug" or
+"sound", and the place of the bug: "layer" and "sublayer", null for all.
 
-And trained/*/: a GPT-2, a Llama and a Gemma of two layers in the files of published checkpoints, which
-have learned to go on with sequences that repeat four tokens.
+Also writes trained/*/: a GPT-2, a Llama and a Gemma with two layers in the files of published checkpoints. They have
+learned to continue sequences that repeat four tokens.
 
-    /usr/bin/python3 tests/golden/planted.py
+ /usr/bin/python3 tests/golden/planted.py
 """
 
 import copy
@@ -47,7 +46,7 @@ PROJECTIONS_INTO_THE_STREAM = ("c_proj", "o_proj", "down_proj", "wo", ".o")
 
 
 def config_of(architecture, **sizes):
-    """The architecture of a golden model at a size of its own."""
+    """Returns the configuration of a golden model's architecture with other sizes."""
     sizes = SIZES | sizes
     return {key: sizes[key] if key in sizes and value is not None else value
             for key, value in generate_models.CONFIGS[architecture].items()}
@@ -58,7 +57,7 @@ def build(architecture):
 
 
 def initialize(model):
-    """As the recipes say: N(0, 0.02²), GPT-2's projections into the stream ÷ √(2N); T5's own."""
+    """Initializes weights by the recipes: N(0, 0.02²), GPT-2's projections into the stream ÷ √(2N), T5's own."""
     for name, module in model.named_modules():
         weight, bias = (getattr(module, key, None) for key in ("weight", "bias"))
         if isinstance(weight, nn.Parameter) and weight.dim() == 2:
@@ -74,7 +73,7 @@ def initialize(model):
 
 
 def batch_and_loss(model):
-    """Sequences that repeat four tokens, so there is something to learn; and the model's loss."""
+    """Returns sequences that repeat four tokens, so that there is something to learn, and the model's loss."""
     x = torch.randint(1, VOCABULARY, (BATCH, 4)).repeat(1, LENGTH // 4)
     kind = model.config.model_type
     if kind not in ("bert", "t5"):
@@ -106,7 +105,7 @@ def blocks_of(model):
 
 
 def norms_of(model, layer=None):
-    """(owner, attribute, norm): of one layer or the whole model; those of queries and keys not."""
+    """Returns (owner, attribute, norm) for one layer or the whole model, without norms of queries and keys."""
     root = model if layer is None else blocks_of(model)[layer]
     return [(owner, key, norm) for owner in root.modules()
             for key, norm in owner.named_children()
@@ -118,11 +117,11 @@ def replace_norms(model, layer, new):
         setattr(owner, key, new(norm))
 
 
-# ---- Norms that are not what they say --------------------------------------------------------
+# ---- Norms that differ from their declaration ------------------------------------------------
 
 
 def in_half_precision(values):
-    """A mean over features, each partial sum rounded to float16."""
+    """The mean over features, with each partial sum rounded to float16."""
     total = torch.zeros_like(values[..., :1]).half()
     for column in values.unbind(-1):
         total = (total.float() + column[..., None].half().float()).half()
@@ -130,7 +129,7 @@ def in_half_precision(values):
 
 
 class LayerNorm(nn.Module):
-    """LayerNorm or RMSNorm as somebody may have written it, with one thing wrong."""
+    """A LayerNorm or RMSNorm with one fault that occurs in practice."""
 
     def __init__(self, norm, centres=None, eps=None, eps_is_outside=False, mean=None):
         super().__init__()
@@ -151,7 +150,7 @@ class LayerNorm(nn.Module):
 
 
 class WrongRMSNorm(LayerNorm):
-    """The same by the name that such a model's norms have."""
+    """The same, with the class name of such a model's norms."""
 
 
 WrongRMSNorm.__name__ = "RMSNorm"
@@ -162,7 +161,7 @@ def wrong_norm(**what):
 
 
 class DepthScaledRMSNorm(RMSNorm):
-    """LayerNorm Scaling (Sun et al. 2025): times 1/√l, l from 1, held in a buffer."""
+    """LayerNorm Scaling (Sun et al. 2025): multiplies by 1/√l, with l from 1, stored in a buffer."""
 
     def __init__(self, norm, layer):
         super().__init__(norm.weight.numel(), norm.eps)
@@ -182,13 +181,13 @@ def scale_by_depth(model):
 
 
 def break_residual(new):
-    """Another way to add in one sublayer, of one layer or of all."""
+    """Replaces the residual sum of one sublayer, in one layer or in all."""
     def plant(model, layer, sublayer):
         for i, block in enumerate(blocks_of(model)):
             if layer is not None and i != layer:
                 continue
             owners = [m for m in block.modules() if isinstance(m, transformers.Residual)]
-            if len(owners) == 2:  # each sublayer adds by itself
+            if len(owners) == 2:  # each sublayer has its own sum
                 owners[sublayer == "feed_forward"].residual = new
                 continue
             calls, plain = [], owners[0].residual
@@ -331,7 +330,7 @@ def make(architecture, steps, seed):
 
 
 def recipe_of(architecture, steps):
-    """What somebody who trains such a model knows of it."""
+    """The facts that a user who trains such a model would declare."""
     if architecture == "depth_scaled":
         return {"placement": "depth-scaled"}
     return {"initialization": "gpt2"} if architecture == "gpt2" and steps == 0 else {}
@@ -368,7 +367,7 @@ def save_planted(bug, architecture, layer, sublayer, steps):
 
 
 def save_large_mean():
-    """Rows whose mean is a hundred times their deviation are no bug."""
+    """A sound model with rows whose mean is a hundred times their deviation."""
     model = make("gpt2", 0, 4)
     model.wpe.weight.data += 3
     write("gpt2_sound_large_mean", profile_of(model), "gpt2")
@@ -381,7 +380,7 @@ def save_bfloat16():
 
 
 def save_torch_encoder():
-    """PyTorch's own, with dropout, embedded by nothing and without a config."""
+    """PyTorch's own encoder, with dropout, without embeddings and without a config."""
     for norm_first in False, True:
         torch.manual_seed(norm_first)
         layer = nn.TransformerEncoderLayer(D_MODEL, HEADS, 2 * D_MODEL, batch_first=True,
@@ -395,7 +394,7 @@ def save_torch_encoder():
 
 
 def save_steps():
-    """A run seen every 50 steps; and the same with logits that grow threefold in between."""
+    """A run that is profiled every 50 steps, and the same with logits that triple in between."""
     for grows in False, True:
         torch.manual_seed(0)
         model = build("llama")

@@ -1,12 +1,11 @@
 """Published Transformers as small PyTorch modules, from their papers and published descriptions.
 
-Modules have the names that checkpoints on the Hugging Face hub have, so state_dict() gives a
-checkpoint's tensors; what is not said by names is said by config.json, here a dictionary.
-`build(config)` makes the model, which maps tokens [batch, length] to logits (a T5 encoder to its
-last hidden state). There is no dropout, no cache and no padding.
+Modules are named as in checkpoints on the Hugging Face hub, so state_dict() gives a checkpoint's tensors. config.json,
+here a dictionary, defines everything else. `build(config)` makes the model, which maps tokens [batch, length] to logits
+(a T5 encoder to its last hidden state). There is no dropout, no cache and no padding.
 
-Each residual add is the method `residual(x, h, f)`: x is the stream, h what the sublayer read (x
-itself where there is no norm before it), f its output. planted.py breaks models there.
+Each residual add is the method `residual(x, h, f)`: x is the stream, h the sublayer's input (x itself without a norm
+before it), f its output. planted.py breaks models there.
 """
 
 import math
@@ -26,7 +25,7 @@ ACTIVATIONS = {
 
 
 class RMSNorm(nn.Module):
-    """Statistics in float32 at least. γ, or 1 + γ with unit_offset (Gemma)."""
+    """Statistics are at least float32. The factor is γ, or 1 + γ with unit_offset (Gemma)."""
 
     def __init__(self, width, eps, unit_offset=False):
         super().__init__()
@@ -37,7 +36,7 @@ class RMSNorm(nn.Module):
     def forward(self, x):
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
         normalized = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.eps)
-        if self.unit_offset:  # multiplied before it is rounded, Llama's after
+        if self.unit_offset:  # Gemma multiplies before rounding, Llama after
             return (normalized * (1 + self.weight.to(wide.dtype))).to(x.dtype)
         return self.weight * normalized.to(x.dtype)
 
@@ -69,7 +68,7 @@ def soft_cap(x, cap):
 
 
 def attend(q, k, v, *, scale=1.0, bias=None, cap=None, visible=None):
-    """Query head h reads key head h // (query heads / key heads). The cap comes before the mask."""
+    """Query head h attends to key head h // (query heads / key heads). The cap precedes the mask."""
     k, v = (t.repeat_interleave(q.shape[1] // t.shape[1], 1) for t in (k, v))
     scores = scale * q @ k.transpose(-2, -1)
     scores = soft_cap(scores if bias is None else scores + bias, cap)
@@ -79,7 +78,7 @@ def attend(q, k, v, *, scale=1.0, bias=None, cap=None, visible=None):
 
 
 def causal(length, window=None):
-    """Which keys a query sees: itself and what comes before, at most `window` tokens in all."""
+    """The visible keys of a query: itself and those before it, at most `window` tokens in all."""
     distance = torch.arange(length)[:, None] - torch.arange(length)
     return (distance >= 0) & (distance < (window or length))
 
@@ -176,7 +175,7 @@ class BertSelfAttention(nn.Module):
 
 
 class BertOutput(Residual, nn.Module):
-    """The end of a sublayer: its last projection, the residual add, the norm after it."""
+    """The end of a sublayer: its last projection, the residual add, and the norm after it."""
 
     def __init__(self, c, inputs):
         super().__init__()
@@ -262,12 +261,12 @@ class Bert(nn.Module):
 
 
 def inverse_frequencies(width, theta, scaling=None):
-    """What rotary embeddings turn by at each token, in radians, for each pair of features."""
+    """The radians per token by which rotary embeddings turn each pair of features."""
     frequency = theta ** -(torch.arange(0, width, 2, dtype=torch.float64) / width)
     kind = (scaling or {}).get("rope_type", (scaling or {}).get("type", "default"))
     if kind == "linear":
         return frequency / scaling["factor"]
-    if kind == "llama3":  # long waves are stretched, short ones kept, a ramp between them
+    if kind == "llama3":  # long waves are stretched, short ones kept, with a ramp between them
         turns = scaling["original_max_position_embeddings"] * frequency / (2 * math.pi)
         low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
         kept = ((turns - low) / (high - low)).clamp(0, 1)
@@ -330,7 +329,7 @@ class LlamaMLP(nn.Module):
         self.gate_proj = nn.Linear(c.hidden_size, c.intermediate_size, bias=False)
         self.up_proj = nn.Linear(c.hidden_size, c.intermediate_size, bias=False)
         self.down_proj = nn.Linear(c.intermediate_size, c.hidden_size, bias=False)
-        # Gemma 1's files say "gelu" in hidden_act, and mean its approximation.
+        # Gemma 1's files say "gelu" in hidden_act but mean its approximation.
         self.act = ACTIVATIONS["gelu_pytorch_tanh" if is_gemma(c) else c.hidden_act]
 
     def forward(self, x):
@@ -427,7 +426,7 @@ class Llama(nn.Module):
 
 
 def relative_buckets(length, buckets, max_distance):
-    """[query, key]: the bucket of key − query; half of them for keys that come later."""
+    """Returns [query, key]: the bucket of key − query. Half of the buckets are for later keys."""
     distance = torch.arange(length) - torch.arange(length)[:, None]
     half, exact = buckets // 2, buckets // 4
     ratio = (distance.abs().float() / exact).clamp(min=1).log() / math.log(max_distance / exact)
@@ -455,7 +454,7 @@ class T5Attention(nn.Module):
 
     def forward(self, x, bias):
         q, k, v = (split_heads(m(x), self.heads) for m in (self.q, self.k, self.v))
-        return self.o(attend(q, k, v, bias=bias))  # no 1/√d: T5's initialization holds it
+        return self.o(attend(q, k, v, bias=bias))  # no 1/√d: T5's initialization includes it
 
 
 class T5LayerSelfAttention(Residual, nn.Module):
@@ -477,7 +476,7 @@ class T5DenseActDense(nn.Module):
         for name in names:
             self.add_module(name, nn.Linear(c.d_model, c.d_ff, bias=False))
         self.wo = nn.Linear(c.d_ff, c.d_model, bias=False)
-        # "gated-gelu" is the one name that does not mean what it says.
+        # The name "gated-gelu" is misleading: it means gelu_new.
         self.act = ACTIVATIONS["gelu_new" if kind == "gated-gelu" else kind.split("-")[-1]]
 
     def forward(self, x):
@@ -524,6 +523,6 @@ class T5Encoder(nn.Module):
 
 
 def build(config):
-    """The model that a config.json describes, with weights that are not set yet."""
+    """Returns the model that a config.json describes, with uninitialized weights."""
     kinds = {"gpt2": GPT2, "bert": Bert, "t5": T5Encoder}
     return kinds.get(config["model_type"], Llama)(SimpleNamespace(**config))

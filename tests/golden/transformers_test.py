@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Holds transformers.py against PyTorch's own modules, algebra, and formulas written out by value.
+"""Compares transformers.py with PyTorch's own modules, algebra, and formulas written out value by value.
 
-    /usr/bin/python3 tests/golden/transformers_test.py
+ /usr/bin/python3 tests/golden/transformers_test.py
 """
 
 import math
@@ -27,7 +27,7 @@ def drawn(module):
 
 
 def model_and_tokens(name, **changes):
-    """A golden model's weights and tokens in a model whose config is changed."""
+    """Loads a golden model's weights and tokens into a model with a changed config."""
     torch.manual_seed(0)
     model = transformers.build(CONFIGS[name])
     generate_models.draw_weights(model, generate_models.EMBEDDING.get(name, 0.7))
@@ -127,7 +127,7 @@ class Positions(unittest.TestCase):
             torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal))
 
     def test_llama3_stretches_long_waves(self):
-        """The published rule for Llama 3.1's numbers, by wavelength."""
+        """Checks the published rule for Llama 3.1's numbers, by wavelength."""
         scaling = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
                    "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
         seen = set()
@@ -163,7 +163,7 @@ class Positions(unittest.TestCase):
 
 class Models(unittest.TestCase):
     def test_what_a_config_says_shows_in_the_golden_output(self):
-        """So a reader that overlooks one of these cannot pass."""
+        """A reader that ignores one of these settings must fail."""
         linear = {"factor": 4.0, "rope_type": "linear"}
         for name, changes in [
                 ("gpt2", {"activation_function": "gelu"}), ("gpt2", {"layer_norm_epsilon": 1e-3}),
@@ -209,7 +209,7 @@ class Models(unittest.TestCase):
                     model(tokens)
                 finally:
                     torch.softmax = softmax
-                for p in seen:  # the largest of the last query's 12 weights (Gemma 2's, 3's fewer)
+                for p in seen:  # the largest of the last query's 12 weights (fewer for Gemma 2 and 3)
                     self.assertTrue(2 / 12 < p[..., -1, :].amax(-1).mean() < 0.9)
 
     def test_causal_models_look_back_only(self):

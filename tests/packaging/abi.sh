@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compares the shared library's ABI with that of the last tag, which must be the same but for what is
-# added, as long as the library's name says so:
+# Compares the shared library's ABI with that of the last tag. As long as the library's name is the same, only
+# additions are allowed:
 #   abi.sh SOURCE FOLDER COMPILER
 # Exit status 77: there is nothing to compare with.
 set -euo pipefail
@@ -15,7 +15,7 @@ old=$folder/$(git -C "$source" rev-parse "$tag^{commit}")
 mkdir -p "$old/source"
 git -C "$source" archive "$tag" | tar -x -C "$old/source"
 
-# The kernels' inner loops are no part of it: one instruction set, not optimized.
+# The inner loops of the kernels do not matter: one instruction set, no optimization.
 install() {
   cmake -G Ninja -S "$1" -B "$2/build" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER="$compiler" \
     -DBUILD_SHARED_LIBS=ON -DADDNORM_LIBRARY_ONLY=ON -DADDNORM_TESTS=OFF \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Asks a shell what it offers for begun command lines, with what `cmake --install` has installed:
+# Checks a shell's completions of partial command lines, with the files that `cmake --install` has installed:
 #   completion.sh {bash|fish|zsh} PREFIX
 set -euo pipefail
 shell=$1 share=$2/share here=$(cd "$(dirname "$0")" && pwd)
@@ -10,7 +10,7 @@ cd "$out"
 mkdir runs
 touch "profile 1.jsonl"
 
-# What is offered for the words, a line each, without what fish and zsh say about it.
+# Prints the completions of the words, one per line, without the descriptions of fish and zsh.
 offered_by_bash() {
   bash -c 'source "$1/bash-completion/completions/addnorm"
            compopt() { :; }  # works only where readline asks
@@ -30,7 +30,7 @@ offered_by_zsh() {
   zsh -f "$here/completion.zsh" "$share/zsh/site-functions" "$line${*: -1}"
 }
 
-# expect "OFFERS" WORD...: all of them, separated by slashes, for the last word.
+# expect "OFFERS" WORD...: checks all completions of the last word, separated by slashes.
 expect() {
   local offers
   offers=$("offered_by_$shell" "${@:2}" | LC_ALL=C sort -u | paste -sd/)
@@ -48,5 +48,5 @@ expect norm-missing addnorm lab variance --break norm-m
 expect '' addnorm study --layers ''
 expect runs addnorm serve --runs ''
 expect 'profile 1.jsonl' addnorm doctor pro
-# For fish a flag has one value.
+# fish completes only one value per flag.
 [[ $shell == fish ]] || expect 'profile 1.jsonl' addnorm train --text runs pro

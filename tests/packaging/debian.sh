@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Lets lintian look at the Debian packages, then installs, uses and purges them in a fresh Debian:
+# Runs lintian on the Debian packages, then installs, uses and purges them in a fresh Debian:
 #   debian.sh FOLDER_OF_PACKAGES
-# The fresh root has what this machine's apt has its packages from, and vanishes in the end.
-# Exit status 77: it cannot be made here.
+# The fresh root uses the mirrors of this machine's apt, and is deleted at the end.
+# Exit status 77: it cannot be created here.
 set -euo pipefail
 shopt -s nullglob
 packages=("$1"/*.deb)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What debian.sh does in the fresh root, as root: nothing of ours is there before, all works, and
-# nothing is left behind.
+# The part of debian.sh that runs in the fresh root, as root: our files are absent before, everything
+# works, and nothing is left behind.
 set -euo pipefail
 export DEBIAN_FRONTEND=noninteractive OMP_NUM_THREADS=1
 cd /packages

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs addnorm.check, from the wheel that wheel.sh made, on the text families of transformers, where sound ones are
-# not accused and bugs are named, and on all cases of the benchmark of DEForm. It takes two hours on one core.
-# Exit status 77: Debian's PyTorch is older than 2.4, or PyPI cannot be reached.
+# Runs addnorm.check, from the wheel that wheel.sh made, on the text families of transformers, and on all cases of the
+# benchmark of DEForm. Sound models must have no findings, and bugs must be named. It takes two hours on one core. Exit
+# status 77: Debian's PyTorch is older than 2.4, or PyPI cannot be reached.
 set -euo pipefail
 project=$(cd "$(dirname "$0")/../.." && pwd)
 out=$(mktemp -d)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What is built stops at an overwritten stack or buffer, and its addresses cannot be rewritten:
+# Checks that the binaries detect overwritten stacks and buffers, and that their addresses cannot be rewritten:
 #   hardening.sh BUILD FILE…
 set -euo pipefail
 
@@ -20,7 +20,7 @@ for file; do
   expect "FORTIFY" '__[a-z]+_chk' "$(grep -v __stack_chk_fail <<<"$symbols")"
   expect "position independence" 'Type: +DYN' "$(readelf --file-header "$file")"
 done
-# It leaves no mark of its own: frames of a page and more touch each of their pages.
+# This option leaves no mark in the binary: frames of a page or more touch each of their pages.
 file=$commands
 unprobed=$(grep '"command":.*/src/.*\.cc' "$commands" | grep -cv -- -fstack-clash-protection || true)
 expect "-fstack-clash-protection in $unprobed commands" '^0$' "$unprobed"

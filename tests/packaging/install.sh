@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs components into an empty prefix and moves it away from there:
+# Installs components into an empty prefix and then moves it:
 #   install.sh BUILD FIRST_PREFIX PREFIX COMPONENT...
 set -euo pipefail
 build=$1 first=$2 prefix=$3

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The man page is sound, and has every flag that --help shows: man_page.sh PROGRAM
+# Checks that the man page is valid and has every flag that --help shows: man_page.sh PROGRAM
 set -euo pipefail
 program=$1
 page=$(mktemp)
 trap 'rm "$page"' EXIT
 "$program" manual man >"$page"
 
-# It has no date: the same sources give the same page.
+# It has no date, so that the same sources give the same page.
 findings=$(mandoc -T lint -W warning "$page" | grep -v 'missing date' || true)
 [[ -z $findings ]] || { echo "$findings" >&2; exit 1; }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds and runs the examples by pkg-config alone: pkg_config.sh {static|shared} LIBDIR COMPILER
+# Builds and runs the examples with pkg-config alone: pkg_config.sh {static|shared} LIBDIR COMPILER
 set -euo pipefail
 cd "$(dirname "$0")/../../examples"
 kind=$1 libdir=$2 cxx=$3

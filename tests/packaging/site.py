@@ -1,5 +1,5 @@
-"""What `make site` wrote: every link inside leads somewhere, nothing is loaded from elsewhere, and
-compressed files hold what they stand for."""
+"""Checks the output of `make site`: every internal link has a target, nothing is loaded from other hosts, and
+compressed files equal their originals."""
 
 import gzip
 import re
@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 LOADS = {"script", "img", "link", "iframe", "source", "video", "audio"}
 COMPRESSED = {".html", ".js", ".css", ".wasm", ".svg"}
-SKIPPED = 77  # of CMakeLists.txt
+SKIPPED = 77  # the value in CMakeLists.txt
 
 
 class Page(HTMLParser):

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compares what a shared library shows with symbols.txt: symbols.sh LIBRARY
+# Compares the exported symbols of a shared library with symbols.txt: symbols.sh LIBRARY
 set -euo pipefail
 nm --dynamic --defined-only --demangle --just-symbols "$1" | LC_ALL=C sort |
   diff "$(dirname "$0")/symbols.txt" -

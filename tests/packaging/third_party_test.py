@@ -1,4 +1,4 @@
-"""What scripts/third_party.py says of others' code: nothing that is built with or bundled is forgotten."""
+"""Checks that scripts/third_party.py lists everything that is built with or bundled."""
 
 import json
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the wheel, installs it in empty virtual environments, with NumPy alone and beside Debian's
-# PyTorch, and uses it there. Exit status 77: PyPI cannot be reached.
+# Builds the wheel, installs it in empty virtual environments, with NumPy alone and with Debian's PyTorch, and uses it
+# there. Exit status 77: PyPI cannot be reached.
 set -euo pipefail
 project=$(cd "$(dirname "$0")/../.." && pwd)
 tests=$project/tests
@@ -18,7 +18,7 @@ wheel=$(echo "$project"/build/wheels/*.whl)
 alone/bin/pip install --quiet --no-index "$wheel"
 alone/bin/python -I "$tests/packaging/wheel_inside.py" "$wheel" "$project"
 
-# The package's own tests, with what Debian has for Python.
+# The package's own tests, with Debian's Python packages.
 /usr/bin/python3 -m venv --system-site-packages beside
 beside/bin/pip install --quiet --no-deps --no-index "$wheel"
 SECONDS=0

@@ -1,4 +1,4 @@
-"""Uses the package where its wheel is installed with NumPy alone: wheel_inside.py WHEEL SOURCE"""
+"""Uses the package in an environment with its wheel and NumPy alone: wheel_inside.py WHEEL SOURCE"""
 
 import os
 import re
@@ -21,7 +21,8 @@ def check(holds, sentence):
 
 
 def import_ms():
-    """What Python measures, which other programs make longer, and the processor's time, less a bare start's."""
+    """Returns Python's measurement, which other programs lengthen, and the processor time
+    minus that of a bare start."""
     def run(code):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         python = [sys.executable, "-I", "-X", "importtime", "-c", code]
@@ -53,7 +54,7 @@ for name, content in libraries.items():
         check(folder.encode() not in content, f"{name} names the folder {folder}")
     check(b".debug_info" not in content and b".symtab" not in content, f"{name} is not stripped")
 
-# What it loads: its own libraries, and those of every Linux.
+# The libraries that it loads: its own, and those of every Linux.
 with open("/proc/self/maps") as maps:
     loaded = {line.split()[-1] for line in maps if ".so" in line}
 home = os.path.dirname(os.path.dirname(addnorm.__file__))
@@ -62,7 +63,7 @@ check(any("libgomp" in name for name in ours), f"OpenMP is not among {ours}")
 check(not any("dnnl" in path for path in loaded), "oneDNN is loaded")
 check("torch" not in sys.modules, "PyTorch is imported")
 
-# The program, as the command and as the module.
+# The program, as a command and as a module.
 command = os.path.join(os.path.dirname(sys.executable), "addnorm")
 profile = f"{source}/tests/golden/profiles/gpt2_residual_missing_1_attention.jsonl"
 for program in [command], [sys.executable, "-I", "-m", "addnorm"]:
@@ -73,7 +74,7 @@ for program in [command], [sys.executable, "-I", "-m", "addnorm"]:
 rules = {finding.rule for finding in addnorm.Report.read(profile).findings}
 check("residual-missing" in rules, f"Report.read finds {rules}")
 
-# What it computes.
+# The results of computations.
 rng = np.random.default_rng(0)
 x, branch = rng.standard_normal((2, 300, 64)).astype(np.float32)
 y, s, statistics = addnorm.add_norm(x, branch)

@@ -1,5 +1,5 @@
-"""addnorm.check on layers with adapters: a bottleneck behind a branch, beside it or behind the sum, with a residual of
-its own or without. Sound ones are not accused, and what is wrong with the residual around them is named."""
+"""addnorm.check on layers with adapters: a bottleneck after a branch, beside it or after the sum, with or without its
+own residual. Sound ones have no findings, and faults of the residual around them are named."""
 
 import addnorm
 import pytest
@@ -12,7 +12,7 @@ torch.set_num_threads(1)
 
 
 class Adapter(nn.Module):
-    """Houlsby et al. 2019: u + up(act(down(u))); without `skip` the bottleneck alone."""
+    """Houlsby et al. 2019: u + up(act(down(u))); without `skip`, only the bottleneck."""
 
     def __init__(self, skip=True, norm=False, std=0.05, scale=1.0):
         super().__init__()
@@ -58,7 +58,7 @@ class MLP(nn.Module):
 
 
 class Layer(nn.Module):
-    """Pre-norm. `add(x, f, h)` is the sum behind the feed-forward, of the stream, the branch and its norm."""
+    """Pre-norm. `add(x, f, h)` is the sum after the feed-forward, of the stream, the branch and its norm."""
 
     def __init__(self, add=lambda x, f, h: x + f, **options):
         super().__init__()
@@ -97,7 +97,7 @@ class BehindTheNorm(Layer):
 
 
 class Two(Layer):
-    """One adapter behind the other."""
+    """Two adapters in sequence."""
 
     def forward(self, x):
         x = x + self.attn(self.ln_1(x))
@@ -192,7 +192,7 @@ def test_a_bug_around_an_adapter_is_named_in_its_layer(bug, options):
 
 
 def test_attention_without_its_residual_is_no_adapter():
-    """Two sublayers with norms of their own, the first without a residual."""
+    """Two sublayers with their own norms, the first without a residual."""
     class Broken(Layer):
         def forward(self, x):
             x = self.attn(self.ln_1(x))

@@ -1,6 +1,6 @@
-"""Sound models of many makes, each with a batch: what behaviour_test.py measures and breaks.
+"""Sound models of many architectures, each with a batch. behaviour_test.py measures and breaks them.
 
-A model has no bug that anybody planted: whoever accuses it is wrong.
+No model has a planted bug, so every finding is wrong.
 """
 
 import math
@@ -26,7 +26,7 @@ def next_token_loss(x):
 
 
 def draw(model):
-    """Weights of a size at which attention does not only average."""
+    """Draws weights so large that attention is not uniform."""
     for parameter in model.parameters():
         if parameter.dim() > 1:
             nn.init.normal_(parameter, 0, 0.2)
@@ -157,7 +157,7 @@ class LlamaLayer(nn.Module):
 
 
 class Llama(nn.Module):
-    """Gives a dictionary; with labels its own loss."""
+    """Returns a dictionary; with labels it includes the loss."""
 
     def __init__(self):
         super().__init__()
@@ -175,7 +175,7 @@ class Llama(nn.Module):
         return {"loss": loss, "logits": logits}
 
 
-# -- BERT: post-norm, a padding mask, a pooler and a head that a loss may leave out ----------------
+# -- BERT: post-norm, a padding mask, a pooler and a head that a loss may ignore -------------------
 
 
 class BertLayer(nn.Module):
@@ -219,7 +219,7 @@ class Bert(nn.Module):
 
 
 class Translator(nn.Module):
-    """T5's form: relative positions left out, no scale, one embedding for both sides."""
+    """T5's architecture: without relative positions, without scale, with one embedding for both sides."""
 
     class Attention(nn.Module):
         def __init__(self):
@@ -274,7 +274,7 @@ class Translator(nn.Module):
 
 
 class ViT(nn.Module):
-    """vit-pytorch's form: layers are lists of two modules; one row of logits for each image."""
+    """The architecture of vit-pytorch: layers are lists of two modules; one row of logits for each image."""
 
     class Attention(nn.Module):
         def __init__(self):
@@ -307,7 +307,7 @@ class ViT(nn.Module):
 
 
 class Experts(nn.Module):
-    """Each token goes to one expert, which has room for some of them."""
+    """Each token goes to one expert with limited capacity."""
 
     def __init__(self):
         super().__init__()
@@ -352,7 +352,7 @@ def with_lora():
 
 
 class Conformer(nn.Module):
-    """Convolutions over tokens and batch norms beside attention, for vectors, in both directions."""
+    """Convolutions over tokens and batch norms in addition to attention, for vectors, in both directions."""
 
     class Layer(nn.Module):
         def __init__(self):
@@ -418,7 +418,7 @@ class StateSpace(nn.Module):
 
 
 class TwoTowers(nn.Module):
-    """CLIP's form: each image beside each text of the batch."""
+    """The architecture of CLIP: each image is compared with each text of the batch."""
 
     def __init__(self):
         super().__init__()
@@ -433,7 +433,7 @@ class TwoTowers(nn.Module):
 
 
 class TakesTurns(nn.Module):
-    """Layers read forwards and backwards in turn, as Vision-LSTM's."""
+    """Alternating layers that read forwards and backwards, as in Vision-LSTM."""
 
     class Layer(nn.Module):
         def __init__(self, backwards):
@@ -456,7 +456,7 @@ class TakesTurns(nn.Module):
 
 
 class Albert(nn.Module):
-    """One layer for all, and some layers that a run in training leaves out by chance."""
+    """One layer for all, and layers that are dropped at random in training."""
 
     def __init__(self):
         super().__init__()
@@ -476,7 +476,7 @@ class Albert(nn.Module):
 
 
 class Detector(nn.Module):
-    """DETR's form: one norm for the output of every layer; two heads, of which a loss uses one."""
+    """The architecture of DETR: one norm for the output of every layer; two heads, of which a loss uses one."""
 
     def __init__(self):
         super().__init__()
@@ -495,7 +495,7 @@ class Detector(nn.Module):
 
 
 class Parallel(nn.Module):
-    """PaLM's form: attention and feed-forward side by side; queries and keys normalized."""
+    """The architecture of PaLM: attention and feed-forward in parallel; queries and keys are normalized."""
 
     class Layer(nn.Module):
         def __init__(self):
@@ -528,8 +528,7 @@ class Parallel(nn.Module):
 
 
 class Tasks(nn.Module):
-    """A head for each task, of which a batch has one; and a summary, with a norm, of long sequences
-    alone."""
+    """A head for each task, of which a batch uses one; and a summary with a norm, only for long sequences."""
 
     class Summary(nn.Module):
         def __init__(self):
@@ -551,7 +550,7 @@ class Tasks(nn.Module):
 
 
 class PrefixLM(GPT):
-    """The first half is read in both directions, and nothing of it is asked."""
+    """The first half is read in both directions, and the loss ignores it."""
 
     class Attention(Attention):
         def mask(self, queries, keys):
@@ -597,7 +596,7 @@ def translator(length=LENGTH):
 
 
 def transformer():
-    """nn.Transformer, tokens first, on vectors."""
+    """nn.Transformer on vectors, tokens first."""
     model = nn.Transformer(WIDTH, HEADS, 2, 2, 64)
     mask = model.generate_square_subsequent_mask(9)
     return model, (torch.randn(7, BATCH, WIDTH), torch.randn(9, BATCH, WIDTH)), {"tgt_mask": mask}, None

@@ -1,7 +1,7 @@
-"""addnorm.behaviour: bugs planted in models of different make are named by their rule, sound models
-are not accused, and no model is changed.
+"""addnorm.behaviour: bugs planted in models of various architectures are named by their rule, sound models have no
+findings, and no model is changed.
 
-The doctor that judges is the program: ADDNORM_PROGRAM is its path.
+The program is the doctor that judges: ADDNORM_PROGRAM is its path.
 """
 
 import copy
@@ -28,7 +28,7 @@ from addnorm.behaviour.subject import Subject  # noqa: E402
 torch.set_num_threads(1)
 PROGRAM = os.environ["ADDNORM_PROGRAM"]
 GAMMA = {"step": 0, "layer": 0, "sublayer": "attention", "norm": "before", "point": "gamma",
-         "mean": 1.0, "std": 0.0}  # by which the doctor knows a network before training
+         "mean": 1.0, "std": 0.0}  # tells the doctor that the network is untrained
 
 
 def adamw(model, **options):
@@ -37,7 +37,7 @@ def adamw(model, **options):
 
 
 def findings(lines):
-    """What the doctor says of them."""
+    """Returns the doctor's findings for the lines."""
     header = {"addnorm_profile": 1, "model": {"n_layers": 1}}
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
         file.writelines(json.dumps(line) + "\n" for line in (header, GAMMA, *lines))
@@ -152,7 +152,7 @@ def test_runs_a_model_a_few_times():
     assert len(calls) <= 6
 
 
-# -- Planted bugs: each gives (model, inputs, named, loss[, optimizer]) --
+# -- Planted bugs: each returns (model, inputs, named, loss[, optimizer]) --
 
 BUGS = []
 
@@ -246,7 +246,7 @@ def attention_over_the_batch():
         def __init__(self):
             super().__init__()
             self.words, self.places = (nn.Embedding(n, models.WIDTH) for n in (models.VOCABULARY, 64))
-            self.encoder = models.encoder(norm_first=True)  # which wants tokens first
+            self.encoder = models.encoder(norm_first=True)  # expects tokens first
 
         def forward(self, x):
             return self.encoder(self.words(x) + self.places(torch.arange(x.shape[1])))
@@ -547,7 +547,7 @@ def test_notes_weight_decay_on_gains_and_nothing_without_it():
 
 
 class DeepInBfloat16(models.GPT):
-    """A deep model in bfloat16 whose logits are float32."""
+    """A deep bfloat16 model whose logits are float32."""
 
     def __init__(self, n_layers=24):
         super().__init__()
@@ -570,7 +570,7 @@ def test_what_rounding_does_to_a_deep_model_is_no_cache_mismatch(seed):
         line = next(line for line in lines if line["check"] == "cache-mismatch")
         if line["value"] == 0:
             pytest.skip("this PyTorch gives the same bits with a cache and without")
-        assert line["value"] > 1e-3  # what float32 would not leave
+        assert line["value"] > 1e-3  # more than rounding in float32
         assert (line["value"] > line["limit"]) == begins_again
 
 

@@ -113,7 +113,7 @@ def test_help_says_what_the_function_returns(folder):
 
 
 def read_to_end(file):
-    """Reads until the line "end", however the terminal divides what was written."""
+    """Reads until the line "end", however the terminal splits the output."""
     text = b""
     while b"end" not in text or not text.endswith(b"\n"):
         text += os.read(file, 10000)
@@ -121,7 +121,7 @@ def read_to_end(file):
 
 
 def shown(monkeypatch, seconds, is_terminal=True):
-    """Returns what check() writes to a terminal while its forward takes some seconds."""
+    """Returns the output of check() on a terminal while its forward takes some seconds."""
     from addnorm import _progress
     monkeypatch.setattr(_progress, "_SECONDS_BEFORE", 0.2)
     monkeypatch.setattr(_progress, "_SECONDS_BETWEEN", 0.1)

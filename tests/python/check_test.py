@@ -1,4 +1,4 @@
-"""addnorm.check: what it finds, what it leaves as it was, and what it says of input that cannot be."""
+"""addnorm.check: its findings, the state that it restores, and its messages about invalid input."""
 
 import collections
 import gc
@@ -22,7 +22,7 @@ def lines(report):
 
 
 def state(model):
-    """All that must not change, as bits."""
+    """Everything that must not change, as bits."""
     return {"state": {k: v.clone() for k, v in model.state_dict().items()},
             "grad": [(p.grad, None if p.grad is None else p.grad.clone()) for p in model.parameters()],
             "modes": [m.training for m in model.modules()],
@@ -90,7 +90,7 @@ def test_the_model_and_the_generators_are_left_as_they_were(training):
 
 def test_every_layer_gets_a_gradient_even_where_the_mean_square_is_constant():
     torch.manual_seed(0)
-    layer = nn.TransformerEncoderLayer(small_models.WIDTH, 3, 48, batch_first=True)  # ends with a norm
+    layer = nn.TransformerEncoderLayer(small_models.WIDTH, 3, 48, batch_first=True)  # the layer ends with a norm
     model = nn.TransformerEncoder(layer, 3)
     x = torch.randn(2, 9, small_models.WIDTH)
     gradients = [line["grad_rms"] for line in lines(addnorm.check(model, x)) if line.get("point") == "sum"]
@@ -218,7 +218,7 @@ def test_wrappers_for_several_processes_are_looked_through(tmp_path):
         expected = addnorm.check(model, TOKENS)
         wrapped = nn.parallel.DistributedDataParallel(model)
         assert addnorm.check(wrapped, TOKENS).profile == expected.profile
-        if int(torch.__version__.split(".")[0]) > 1:  # before, FSDP needs a GPU
+        if int(torch.__version__.split(".")[0]) > 1:  # earlier versions of FSDP need a GPU
             from torch.distributed.fsdp import FullyShardedDataParallel
             wrapped = FullyShardedDataParallel(model, device_id=torch.device("cpu"))
             report = addnorm.check(wrapped, TOKENS)

@@ -1,5 +1,5 @@
-"""addnorm.check, addnorm.watch and addnorm.probe on models that run on this library's kernels, converted, converted in
-part, or written with them: the same findings and nearly the same numbers as with PyTorch's own modules."""
+"""addnorm.check, addnorm.watch and addnorm.probe on models that run on this library's kernels: converted, partly
+converted, or written with them. The findings are the same as with PyTorch's own modules, and the numbers nearly so."""
 
 import copy
 import json
@@ -26,7 +26,7 @@ def seed():
 
 
 def lines(report):
-    """The lines of its profile, by their place."""
+    """The lines of the report's profile, by their place."""
     found = {}
     for line in map(json.loads, report.profile.splitlines()[1:]):
         place = tuple((key, line.get(key)) for key in (
@@ -36,7 +36,8 @@ def lines(report):
 
 
 def assert_same(ours, theirs):
-    """Findings, what was measured, and each number but for 2 % and 1e-4: the noise of fits of float32 values."""
+    """Compares findings, coverage and numbers. The tolerance of 2 % and 1e-4 covers the
+    noise of fits of float32 values."""
     assert [f.name for f in ours.findings] == [f.name for f in theirs.findings]
     assert ours.coverage.counts == theirs.coverage.counts
     a, b = lines(ours), lines(theirs)
@@ -59,7 +60,7 @@ def converted(model):
 def encoder(norm_first, training):
     layer = nn.TransformerEncoderLayer(WIDTH, 3, 2 * WIDTH, 0.1, batch_first=True, norm_first=norm_first)
     stack = nn.TransformerEncoder(layer, 3, nn.LayerNorm(WIDTH) if norm_first else None)
-    for parameter in stack.parameters():  # the layers begin as copies of one
+    for parameter in stack.parameters():  # the layers start as copies of one
         if parameter.dim() > 1:
             nn.init.xavier_uniform_(parameter)
     return stack.train(training)
@@ -114,7 +115,7 @@ def test_a_wrong_norm_in_a_converted_model_is_named(bug):
 
 
 def test_a_wrong_epsilon_of_a_converted_norm_is_named():
-    """All norms are this library's, and one of them has another ε."""
+    """All norms are this library's, and one of them has a different ε."""
     model = small_models.decoder()
     model.layers[1].feed_forward_norm.eps = 0.1
     reports = [addnorm.check(m, small_models.tokens()) for m in (converted(model), model)]
@@ -126,8 +127,8 @@ def test_a_wrong_epsilon_of_a_converted_norm_is_named():
 
 
 class Fused(nn.Module):
-    """Pre-norm layers that hand on the normalized and the summed stream. `kind` is how the sums are written, `bug` one in
-    the feed-forward of layer 1."""
+    """Pre-norm layers that pass on the normalized and the summed stream. `kind` is the form of the sums, `bug` the bug
+    in the feed-forward of layer 1."""
 
     def __init__(self, kind, bug=None):
         super().__init__()
@@ -196,7 +197,7 @@ def test_a_model_of_squashing_functions_is_measured(kind):
     assert report.coverage.counts == {"sums": (8, 8), "norms": (9, 9), "attentions": (4, 4), "gradients": (8, 8)}
 
 
-# ---- Training goes on as it would without being watched ----------------------------------------------
+# ---- Training continues as without a watch ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make", [
@@ -204,7 +205,7 @@ def test_a_model_of_squashing_functions_is_measured(kind):
     lambda: nn.Sequential(nn.Embedding(40, WIDTH), converted(encoder(False, True)))],
     ids=["converted", "modules", "functions", "encoder"])
 def test_a_watched_model_keeps_its_bits(make):
-    """The kernels compute in a measured step too."""
+    """A measured step also runs on the kernels."""
     models = [make() for _ in range(2)]
     models[1].load_state_dict(models[0].state_dict())
     bits = []

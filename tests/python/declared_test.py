@@ -1,4 +1,4 @@
-"""The computation of a model beside its configuration, its weights and its optimizer."""
+"""Compares the computation of a model with its configuration, its weights and its optimizer."""
 
 import types
 
@@ -11,7 +11,7 @@ import torch.nn.functional as F  # noqa: E402
 from kinds_models import LENGTH, causal, replace  # noqa: E402
 from torch import nn  # noqa: E402
 
-torch.set_num_threads(1)  # threads only wait for each other on models as small as these
+torch.set_num_threads(1)  # more threads only slow down such small models
 RATE = 0.1
 
 
@@ -28,13 +28,13 @@ def model(make="modules"):
 
 
 def decay(found, odd):
-    """An optimizer whose weight decay differs for the matrices with such a name."""
+    """Returns an optimizer whose weight decay differs for the matrices with `odd` in their name."""
     groups = [[p for n, p in found.named_parameters() if (odd in n) == is_odd] for is_odd in (False, True)]
     return torch.optim.AdamW([{"params": groups[0], "weight_decay": 0.1}, {"params": groups[1], "weight_decay": 0}])
 
 
 def step(name, change):
-    """Replaces a step of the third layer."""
+    """Returns a function that replaces a step of the third layer."""
     return lambda m: replace(m.layers[2], **{name: change})
 
 
@@ -53,7 +53,7 @@ def positions(make_ids):
 
 
 def without_biases(m):
-    """A model before training: the biases of its linear maps are 0."""
+    """An untrained model: the biases of its linear maps are 0."""
     for module in m.modules():
         if isinstance(module, nn.Linear):
             module.bias = nn.Parameter(torch.zeros(module.out_features))
@@ -85,7 +85,7 @@ INITIAL = {
 
 
 def longer(found):
-    """With a table that has room for positions that begin at 1."""
+    """Enlarges the table of positions, so that positions may begin at 1."""
     found.positions = nn.Embedding(LENGTH + 1, models.WIDTH)
     found.config.max_position_embeddings = LENGTH + 1
     return found

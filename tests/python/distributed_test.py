@@ -1,4 +1,4 @@
-"""Models that are spread over two processes are measured as in one, and run on afterwards.
+"""Models distributed over two processes are measured as in one process, and continue to run afterwards.
 
 Needs PyTorch 2.7, where fully_shard runs on the CPU.
 """

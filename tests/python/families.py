@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""addnorm.check on every text family of `transformers`, made small and of random weights; and bugs planted in
+"""Runs addnorm.check on every text family of `transformers`, made small and with random weights; and on bugs planted in
 ten of them. Needs PyTorch 2.6 or newer, transformers from PyPI, and addnorm for this Python.
 
     python3 tests/python/families.py sound results.jsonl [--seeds 5] [--only gpt2,llama]
     python3 tests/python/families.py bugs results.jsonl
     python3 tests/python/families.py page results.jsonl > docs/doctor-zoo.md
 
-Exits with 1 where a sound model is accused without a reason in DEFENDED, or fewer than 98 % of the bugs are
-named by their rule at their place. Results are added line by line; what is in the file is not run again.
+Exits with 1 if a sound model has findings without a reason in DEFENDED, or if fewer than 98 % of the bugs are named by
+their rule at their place. Results are added line by line; those already in the file are not run again.
 """
 
 import argparse
@@ -40,8 +40,7 @@ MAPPINGS = {"causal": auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, "masked": auto.MOD
             "seq2seq": auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES}
 MOST_PARAMETERS, MOST_SECONDS = 30e6, 120
 
-# Sizes by the names that configurations have for them. A family that they do not fit keeps some of
-# its own.
+# Sizes, by their names in configurations. A family for which they are invalid keeps some of its own.
 SIZES = dict(
     vocab_size=96, hidden_size=64, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
     intermediate_size=128, head_dim=16, n_embd=64, n_layer=3, n_layers=3, n_head=4, n_heads=4, n_inner=128,
@@ -61,14 +60,14 @@ SIZES = dict(
     mamba_d_head=16, mamba_n_groups=1, linear_num_key_heads=2, linear_num_value_heads=4,
     linear_key_head_dim=16, linear_value_head_dim=16, mlp_dim=128, ffn_embed_dim=128, emb_dim=64,
     num_global_tokens=4, dim_model_base=64, is_decoder=False)
-# Its 4 lanes of 64 features would look like 16 of what queries and keys of 16 are made of.
+# With queries and keys of width 16, its 4 lanes of 64 features would look like 16 heads.
 SIZES_OF = {"deepseek_v4": dict(q_lora_rank=32, head_dim=32)}
 LEFT_OUT = [(), ("head_dim",), ("head_dim", "num_key_value_heads"), ("num_key_value_heads",),
             ("head_dim", "intermediate_size", "expand", "mamba_d_head", "mamba_n_heads"),
             set(SIZES) - {"vocab_size", "num_hidden_layers", "n_layer", "hidden_size", "d_model",
                           "pad_token_id", "bos_token_id", "eos_token_id"}]
 
-# Findings in sound models that are right, by family and rule: what the model does there.
+# Correct findings in sound models, by family and rule, with what the model does there.
 DEFENDED: dict[tuple[str, str], str] = {
     ("bigbird_pegasus", "tying-broken"): "its configuration ties head and embedding, and the model has two "
                                          "parameters with other values",
@@ -83,7 +82,7 @@ DEFENDED: dict[tuple[str, str], str] = {
     ("mra", "norm-over-stream"): "its attention needs a CUDA kernel; without one it gives zeros",
 }
 
-# Refused in one line, and why.
+# Models that are refused in one line, with the reason.
 REFUSED = {"squeezebert": "its encoder calls layer.forward(), past all hooks"}
 
 
@@ -96,7 +95,7 @@ def too_slow(*_):
 
 
 def build(kind, name, seed, **sizes):
-    """A model that runs, and its batch; `sizes` go before SIZES."""
+    """Returns a model that runs, and its batch; `sizes` override SIZES."""
     class_ = getattr(transformers, name)
     of_configuration = class_.config_class
     known = set(inspect.signature(of_configuration.__init__).parameters) | set(vars(of_configuration()))
@@ -139,7 +138,7 @@ def batch_of(kind, seed):
 
 
 def loss_of(kind, batch):
-    """Of the next token, or, where tokens see both sides, of this one."""
+    """The loss of the next token or, if tokens attend in both directions, of the same token."""
     labels = batch.get("decoder_input_ids", batch["input_ids"])
 
     def loss(output):
@@ -171,7 +170,7 @@ def line_of(report):
 
 
 def families():
-    """(kind, model_type, class), each class once."""
+    """Yields (kind, model_type, class), each class once."""
     seen = set()
     for kind, mapping in MAPPINGS.items():
         for family, names in mapping.items():
@@ -182,7 +181,7 @@ def families():
 
 
 def _own_family(name):
-    """Of a class that several families share."""
+    """Returns the family that a class is defined in, if several share it."""
     return getattr(getattr(getattr(transformers, name, None), "config_class", None), "model_type", None)
 
 
@@ -207,8 +206,8 @@ def run_sound(kind, family, name, state, seed):
 
 # ---- Bugs ------------------------------------------------------------------------------------
 
-# Ten architectures of different make: family, kind, class, the first layer, where layers stand, and what each
-# layer's norms belong to, in the order in which they stand in it.
+# Ten architectures: family, kind, class, the first layer, the path of the layers, and the owners of each layer's norms,
+# in the order of the norms.
 BOTH = "attention", "feed-forward"
 ARCHITECTURES = [
     ("gpt2", "causal", "GPT2LMHeadModel", "transformer.h", BOTH),
@@ -224,11 +223,11 @@ ARCHITECTURES = [
     ("gpt_neox", "causal", "GPTNeoXForCausalLM", "gpt_neox.layers", BOTH),
 ]
 
-# Of weights, about 1/√width: beside the rows of smaller ones ε hides what a norm does. Larger rows hide ε.
+# The deviation of weights, about 1/√width. With smaller rows, ε would hide what a norm does; larger rows would hide ε.
 SPREAD = 0.1
 SPREAD_FOR = {"ε outside the root": 0.02}
 
-# What cannot be told there, and why.
+# Bugs that cannot be detected there, with the reason.
 TINY = "ε is too small beside the rows to be seen in float32"
 POST_NORM = "the sublayer reads the stream itself"
 NOT_THERE = {
@@ -239,14 +238,14 @@ NOT_THERE = {
 
 
 def planted():
-    """(family, bug, rule, where, how to make the model)."""
+    """Yields (family, bug, rule, where, a function that makes the model)."""
     for family, kind, name, path, belong in ARCHITECTURES:
         for bug, (rule, make) in SUMS.items():
             if (family, bug) in NOT_THERE:
                 continue
-            for site in (1, 2):  # of layer 0's feed-forward, and of layer 1's attention
+            for site in (1, 2):  # layer 0's feed-forward, and layer 1's attention
                 where = [f"layer {site // 2}, {BOTH[site % 2]}", f"{path}.{site // 2}"]
-                if family == "gpt_neox":  # whose layers have one sum each
+                if family == "gpt_neox":  # its layers have one sum each
                     where = [f"layer {site}, ", f"{path}.{site}"]
                 yield family, kind, name, bug, rule, where, lambda model, make=make, site=site, path=path: follow(
                     model, [model.get_submodule(f"{path}.0")], make, range(site, site + 1))
@@ -289,7 +288,7 @@ def undefended(line):
 
 
 class Said:
-    """A finding of a line, as Verdict reads it."""
+    """A finding of a line, with the attributes that Verdict reads."""
 
     def __init__(self, severity, rule, where, seen):
         self.severity, self.rule, self.where, self.seen, self.name = severity, rule, where, seen, f"{rule}@{where}"

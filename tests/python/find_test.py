@@ -1,4 +1,4 @@
-"""Tests the finders on graphs of forward passes that are written by hand: no model runs."""
+"""Tests the finders on handwritten graphs of forward passes; no model runs."""
 
 import pytest
 
@@ -17,7 +17,7 @@ class Layer(nn.Module):
 
 
 class Writer:
-    """Writes a graph, operator by operator."""
+    """Builds a graph, operator by operator."""
 
     def __init__(self):
         self.graph = Graph({})
@@ -68,7 +68,7 @@ def parallel(w, x):
 
 
 def written_out(w, x):
-    """RMSNorm by its operators."""
+    """RMSNorm as separate operators."""
     def norm(x):
         size = w.op("rsqrt", w.op("mean", w.op("pow", x), shape=(2, 3, 1)), shape=(2, 3, 1))
         return w.op("mul", x, size)
@@ -82,7 +82,7 @@ def without_sum(w, x):
 
 
 def write_stack(w, path, layer, count):
-    """Writes layers that read one after the other, and a norm; returns the layers and the norm's output."""
+    """Writes layers in sequence, and a norm. Returns the layers and the norm's output."""
     elements = []
     x = Value(torch.zeros(SHAPE))
     for i in range(count):

@@ -1,5 +1,5 @@
-"""addnorm.check on forms of code that it once misread: streams that are not plain sums, two stacks in one model,
-tokens in another order. None is accused; what cannot be measured is said; and bugs in them are named."""
+"""addnorm.check on forms of code that it once misread: streams that are not plain sums, two stacks in one model, tokens
+in another order. None has findings; parts that cannot be measured are reported; and bugs in them are named."""
 
 import math
 import sys
@@ -21,7 +21,7 @@ torch.set_num_threads(1)
 
 
 class RMSNorm(nn.Module):
-    """Written out, as most models have it."""
+    """RMSNorm as separate operators, as in most models."""
 
     def __init__(self, width=WIDTH):
         super().__init__()
@@ -32,7 +32,7 @@ class RMSNorm(nn.Module):
 
 
 class LayerNorm(nn.LayerNorm):
-    """Written out."""
+    """LayerNorm as separate operators."""
 
     def forward(self, x):
         centred = x - x.mean(-1, keepdim=True)
@@ -60,7 +60,7 @@ class Convolution(nn.Module):
 
 
 class Conformer(nn.Module):
-    """Two halves of a feed-forward around attention and a convolution, which has no half."""
+    """Two half feed-forwards around attention and a convolution, which is not halved."""
 
     def __init__(self, last_half=0.5):
         super().__init__()
@@ -76,7 +76,7 @@ class Conformer(nn.Module):
 
 
 class SkipBlock(PreNorm):
-    """U-ViT's: a linear map of the stream beside an earlier one begins it."""
+    """The form of U-ViT: a linear map of the stream and an earlier stream begins the block."""
 
     def __init__(self):
         super().__init__(False)
@@ -102,7 +102,7 @@ class UNet(Model):
 
 
 class TokensFirst(Model):
-    """The text tower of CLIP: [tokens, sequences, features] in its layers alone."""
+    """The text tower of CLIP: [tokens, sequences, features] only within its layers."""
 
     class Block(PreNorm):
         def __init__(self):
@@ -123,7 +123,7 @@ class TokensFirst(Model):
 
 
 class OneBlock(nn.Module):
-    """ALBERT's: one block, called again and again, behind embeddings of fewer features."""
+    """The form of ALBERT: one block, called repeatedly, after embeddings of fewer features."""
 
     def __init__(self):
         super().__init__()
@@ -139,7 +139,7 @@ class OneBlock(nn.Module):
 
 
 class Resampler(nn.Module):
-    """Flamingo's: learned latents read what comes as the first argument."""
+    """The form of Flamingo: learned latents attend to the first argument."""
 
     class Attention(nn.Module):
         def __init__(self):
@@ -169,7 +169,7 @@ class Resampler(nn.Module):
 
 
 class Reader(RMSBlock):
-    """A decoder's layer, which also reads what an encoder has made."""
+    """A decoder's layer, which also attends to an encoder's output."""
 
     def __init__(self):
         super().__init__()
@@ -182,7 +182,7 @@ class Reader(RMSBlock):
 
 
 class TwoStacks(Model):
-    """An encoder with LayerNorm and a decoder with RMSNorm, each with an ε of its own, and a norm behind each."""
+    """An encoder with LayerNorm and a decoder with RMSNorm, each with its own ε and a final norm."""
 
     def __init__(self):
         super().__init__((PreNorm(False) for _ in range(3)), nn.LayerNorm(WIDTH))
@@ -197,7 +197,7 @@ class TwoStacks(Model):
 
 
 class Gate(nn.Module):
-    """GTrXL's: a GRU in the place of the sum."""
+    """The form of GTrXL: a GRU in place of the sum."""
 
     def __init__(self):
         super().__init__()
@@ -221,7 +221,7 @@ class GatedSums(PreNorm):
 
 
 class SomeTokens(PreNorm):
-    """Mixture of depths: a router's choice of tokens goes through the block."""
+    """Mixture of depths: a router chooses the tokens that go through the block."""
 
     def __init__(self):
         super().__init__()
@@ -235,7 +235,7 @@ class SomeTokens(PreNorm):
 
 
 class Behind(RMSBlock):
-    """Something is done to the stream behind a layer."""
+    """An operation on the stream after a layer."""
 
     def __init__(self, change):
         super().__init__()
@@ -254,7 +254,7 @@ CHANGES = {"a mask": lambda x, v: x * SOME_TOKENS, "a filled mask": lambda x, v:
 
 
 class FeaturesFirst(PreNorm):
-    """Its sums are [sequences, features, tokens]."""
+    """The sums are [sequences, features, tokens]."""
 
     def forward(self, x):
         x = x.transpose(1, 2)
@@ -269,14 +269,14 @@ class Lerp(PreNorm):
 
 
 class Stacked(PreNorm):
-    """One sum of a stack of all three."""
+    """Each sum is the sum over a stack of all three."""
 
     def forward(self, x):
         return torch.stack([x, self.attn(self.ln_1(x)), self.mlp(self.ln_2(x))]).sum(0)
 
 
 class CalledByParts(Model):
-    """ESM's: the loop calls what is in a layer, and not the layer."""
+    """The form of ESM: the loop calls the parts of a layer, not the layer."""
 
     def run(self, x):
         for layer in self.layers:
@@ -286,7 +286,7 @@ class CalledByParts(Model):
 
 
 class Keel(PreNorm):
-    """A norm of what the norm behind a sum gives."""
+    """A norm of the output of the norm after a sum."""
 
     def __init__(self):
         super().__init__()
@@ -298,7 +298,7 @@ class Keel(PreNorm):
 
 
 class Averaged(Model):
-    """The final norm reads a mean of what the layers left, as DenseFormer's and halting's do."""
+    """The final norm reads a mean of the layers' outputs, as in DenseFormer and with halting."""
 
     def run(self, x):
         kept = []
@@ -309,7 +309,7 @@ class Averaged(Model):
 
 
 class Image(nn.Module):
-    """ConvNeXt's block: [images, features, rows, columns]."""
+    """The block of ConvNeXt: [images, features, rows, columns]."""
 
     class Block(nn.Module):
         def __init__(self):
@@ -334,7 +334,7 @@ class Image(nn.Module):
 
 
 class Mixed(PreNorm):
-    """Another norm before attention than before the feed-forward."""
+    """Different norms before attention and before the feed-forward."""
 
     def __init__(self):
         super().__init__()
@@ -342,7 +342,7 @@ class Mixed(PreNorm):
 
 
 class Laurel(PreNorm):
-    """Gemma 3n's: a sum beside attention, of the norm's output."""
+    """The form of Gemma 3n: a sum in parallel to attention, of the norm's output."""
 
     def __init__(self):
         super().__init__()
@@ -356,7 +356,7 @@ class Laurel(PreNorm):
 
 
 class Windows(PreNorm):
-    """MaxViT's: a convolution of the image, then attention of windows of its tokens."""
+    """The form of MaxViT: a convolution of the image, then attention within windows of tokens."""
 
     def __init__(self):
         super().__init__(False)
@@ -380,7 +380,7 @@ class OfWindows(Model):
 
 
 class Young(Model):
-    """nanochat before its first step: branches and head begin at 0."""
+    """nanochat before its first step: branches and head are initially 0."""
 
     def __init__(self):
         super().__init__(PreNorm() for _ in range(3))
@@ -440,7 +440,7 @@ def test_says_which_sums_it_cannot_measure(name):
 
 
 class WithPairs(PreNorm):
-    """And a stream of pairs of tokens, as Evoformer has it."""
+    """An additional stream of pairs of tokens, as in Evoformer."""
 
     def __init__(self):
         super().__init__()
@@ -502,7 +502,7 @@ def test_the_epsilon_of_one_of_two_layers_is_named():
 
 
 class Misnamed(nn.LayerNorm):
-    """Says LayerNorm, and is none."""
+    """Has the name LayerNorm, but is not one."""
 
     def forward(self, x):
         return self.weight * x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6) + self.bias
@@ -581,7 +581,7 @@ def test_a_missing_residual_is_no_gate_where_the_activation_is_written_out():
 
 
 class PlainList(Model):
-    """Its layers are no modules of it."""
+    """The layers are in a plain list and are not submodules."""
 
     def __init__(self, is_used=True):
         super().__init__([PreNorm()])
@@ -637,11 +637,11 @@ def test_one_layer_in_several_places_of_a_list_is_noted():
         [("layer-shared", "note", "layers")]
 
 
-# ---- The loss of its own ---------------------------------------------------------------------
+# ---- The model's own loss --------------------------------------------------------------------
 
 
 class WithLoss(Model):
-    """nanoGPT's: (logits, loss), or the loss alone."""
+    """The form of nanoGPT: returns (logits, loss), or the loss alone."""
 
     def __init__(self, causal, is_tuple=True):
         super().__init__(PreNorm(causal) for _ in range(3))
@@ -678,7 +678,7 @@ def test_without_a_loss_it_says_what_is_not_known_of_the_mask():
 
 
 def test_the_scale_of_attention_is_that_of_queries_and_keys():
-    """Not of whatever linear maps came before them."""
+    """Linear maps before queries and keys do not change the scale."""
     class Adapted(PreNorm):
         def __init__(self):
             super().__init__()
@@ -693,7 +693,7 @@ def test_the_scale_of_attention_is_that_of_queries_and_keys():
         assert found(check(of(Adapted)())) == []
 
 
-@pytest.mark.parametrize("length", [16, 8])  # 8 is as many tokens as a head has features
+@pytest.mark.parametrize("length", [16, 8])  # a head has 8 features
 def test_attention_without_a_scale_is_named(length):
     class Unscaled(Attention):
         def forward(self, x):
@@ -707,7 +707,7 @@ def test_attention_without_a_scale_is_named(length):
 
 
 class Pooled(nn.Module):
-    """A classifier on PyTorch's own encoder."""
+    """A classifier with PyTorch's encoder."""
 
     def __init__(self, batch_first):
         super().__init__()
@@ -729,7 +729,7 @@ class TurnedTwice(Pooled):
 
 
 class Scores(Pooled):
-    """Of a contrastive loss: each sequence beside all others, and beside some more."""
+    """The scores of a contrastive loss: each sequence against all others, and against some more."""
 
     def __init__(self, wider):
         super().__init__(True)
@@ -750,13 +750,13 @@ def test_a_head_that_compares_sequences_is_not_accused():
 @pytest.mark.parametrize("form, sound, where", [(Pooled, True, "encoder.layers.0.self_attn"),
                                                 (TurnedTwice, False, "output")])
 def test_a_classifier_whose_encoder_takes_sequences_for_tokens_is_named(form, sound, where):
-    """The most common bug with PyTorch's own layers: batch_first is left out, or given beside a transposition."""
+    """The most common bug with PyTorch's own layers: batch_first is missing, or is combined with a transposition."""
     assert not any("batch-leak" in line for line in found(check(made(form, sound))))
     assert f"batch-leak: {where}" in found(check(made(form, not sound)))
 
 
 class Padded(Pooled):
-    """Makes its mask of the tokens."""
+    """Computes its mask from the tokens."""
 
     def __init__(self, hides=True, pools_all=False):
         super().__init__(True)
@@ -819,7 +819,7 @@ def test_padding_that_is_pooled_is_named():
 
 
 class Mean(Pooled):
-    """A mean over embeddings, of which padding's are 0."""
+    """A mean over embeddings; those of padding are 0."""
 
     def __init__(self):
         super().__init__(True)
@@ -831,7 +831,7 @@ class Mean(Pooled):
 
 
 class WithToken(Padded):
-    """A class token stands before the others, and the output has one for each of all."""
+    """A class token precedes the others, and the output has a row for every token."""
 
     def forward(self, tokens):
         hidden = F.pad(tokens == 0, (1, 0), value=False)

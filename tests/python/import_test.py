@@ -1,4 +1,4 @@
-"""Errors of `import addnorm` where the compiled part cannot be loaded, and the libraries that it depends on."""
+"""Error messages of `import addnorm` if the compiled part cannot be loaded, and its library dependencies."""
 
 import pathlib
 import shutil
@@ -46,7 +46,7 @@ def test_a_missing_library_is_named(package, library):
     missing = library.replace(b"lib", b"lab")
     content = COMPILED.read_bytes()
     assert library in content
-    (package / COMPILED.name).unlink()  # maybe a link to the original
+    (package / COMPILED.name).unlink()  # may be a link to the original
     (package / COMPILED.name).write_bytes(content.replace(library, missing))
     error = error_of_import(package)
     assert error.startswith(f"ImportError: addnorm cannot load its compiled part: {missing.decode()}: cannot open")
@@ -61,5 +61,5 @@ def test_a_file_that_is_no_library_is_named(package, content):
 
 def test_no_struct_of_numpy_is_compiled_in():
     content = COMPILED.read_bytes()
-    for name in b"_ARRAY_API", b"multiarray":  # by which extensions find NumPy's C interface
+    for name in b"_ARRAY_API", b"multiarray":  # by these names extensions find NumPy's C interface
         assert name not in content

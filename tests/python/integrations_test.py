@@ -1,4 +1,4 @@
-"""The doctor inside other tools, each run for real; a test is skipped where its tool is not installed."""
+"""The doctor inside other tools, which really run. A test is skipped if its tool is not installed."""
 
 import json
 import logging
@@ -60,7 +60,7 @@ def test_the_fixture_fails_with_the_findings(pytester, monkeypatch):
 
 @pytest.fixture(scope="module")
 def broken():
-    """Before pytester, which forgets the modules that are imported after it: some cannot be twice."""
+    """Runs before pytester, which removes modules imported later; some of them cannot be imported twice."""
     return addnorm.check(small_models.decoder(bugs=MISSING), small_models.tokens())
 
 
@@ -84,7 +84,7 @@ def test_the_baseline_is_written_and_renewed(pytester, processes):
     assert json.loads(file.read_text())["models"] == {"Decoder": ["residual-missing@layer 2, feed-forward"]}
     run_pytest(pytester, *KNOWN, *processes).assert_outcomes(passed=3)
 
-    # A model that is mended loses its findings, one that is not checked keeps them.
+    # A fixed model loses its findings; a model that is not checked keeps them.
     file.write_text(json.dumps({"addnorm_baseline": 1, "models": {
         "Decoder": ["residual-missing"], "Other": ["epsilon-size"]}}))
     run_pytest(pytester, *UPDATE, "-k", "sound", *processes).assert_outcomes(passed=1)
@@ -148,7 +148,7 @@ def test_broken(addnorm_sound):
 @pytest.mark.parametrize("arguments", [[], ["-q"], ["-v"], ["-s"], ["--no-summary"], ["-n", "2", "-q"]],
                          ids=" ".join)
 def test_annotations_begin_a_line(pytester, monkeypatch, arguments):
-    """Elsewhere GitHub takes them for text: "....::error …"."""
+    """Elsewhere in a line, GitHub treats them as text: "....::error …"."""
     if "-n" in arguments:
         pytest.importorskip("xdist")
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
@@ -222,9 +222,8 @@ def test_tensorboard_has_each_number_under_its_tag(method, tmp_path):
 
 
 class RowRun:
-    """The rows of a run of Weights & Biases by its documented rules: log(data, step) writes into the row of
-    that number, which closes those before; log(data) into the present one, which it closes. What is for a row
-    that is closed is dropped."""
+    """The rows of a run of Weights & Biases, by its documented rules. log(data, step) writes into row `step` and closes
+    all earlier rows. log(data) writes into the current row and closes it. Data for a closed row is dropped."""
 
     def __init__(self):
         self.step, self.rows, self.metrics = 0, {}, {}
@@ -249,7 +248,7 @@ def real_run(tmp_path, monkeypatch):
     return wandb.init(mode="offline", dir=str(tmp_path), project="addnorm")
 
 
-OF_THE_LOOP = {  # what the training loop logs for itself in micro-batch i of step s
+OF_THE_LOOP = {  # the training loop's own logging in micro-batch i of step s
     "nothing": lambda run, s, i: None,
     "by itself": lambda run, s, i: run.log({"loss": s + i / 2}),
     "with its step": lambda run, s, i: run.log({"loss": s + i / 2}, step=s),

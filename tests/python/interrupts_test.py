@@ -1,5 +1,5 @@
-"""The doctor leaves no hook, mode or attribute behind: after an error, after an interrupt at any line, and where a module
-refuses hooks."""
+"""The doctor leaves no hook, mode or attribute: after an error, after an interrupt at any line, and if a
+module does not allow hooks."""
 
 import contextlib
 import sys
@@ -19,7 +19,7 @@ from torch import nn  # noqa: E402
 from torch.optim import optimizer  # noqa: E402
 
 X = small_models.tokens(1, 3)
-torch.set_num_threads(1)  # threads only wait for each other on models as small as these
+torch.set_num_threads(1)  # more threads only slow down such small models
 
 
 def small(**options):
@@ -27,7 +27,7 @@ def small(**options):
 
 
 def traces(model):
-    """All that entering may leave in a model or in PyTorch."""
+    """Everything that a context may leave in a model or in PyTorch."""
     found = []
     for name, module in model.named_modules():
         for registry, hooks in vars(module).items():
@@ -46,7 +46,7 @@ def traces(model):
 
 
 def bits(model):
-    """An output in evaluation."""
+    """Returns the bits of an output in evaluation."""
     training = [(module, module.training) for module in model.modules()]
     model.eval()
     with torch.no_grad():
@@ -100,7 +100,8 @@ USES = [use_check, use_check_without_behaviour, use_probe, use_probe_run, use_wa
 
 
 class Interrupt:
-    """Keeps the lines that run in some modules of the package; before the n-th of them it raises KeyboardInterrupt."""
+    """Records the lines that run in some modules of the package, and raises
+    KeyboardInterrupt before the n-th of them."""
 
     def __init__(self, modules, n=None):
         self._files = {sys.modules[f"addnorm.{name}"].__file__ for name in modules}
@@ -120,7 +121,7 @@ class Interrupt:
         if event == "line":
             self.lines.append((frame.f_code.co_filename, frame.f_lineno))
             if len(self.lines) - 1 == self._n:
-                raise KeyboardInterrupt  # which also ends the tracing
+                raise KeyboardInterrupt  # also ends the tracing
         return self._line
 
 
@@ -133,7 +134,7 @@ ENTERING = "_undo", "_modes", "_model", "_steps", "check", "watch", "probe.model
     (use_probe, ENTERING), (use_probe_run, ENTERING), (use_watch, ENTERING), (use_watch_by_steps, ENTERING),
     (use_check, ENTERING), (use_unchanged, ("_undo", "_modes", "_snapshot"))])
 def test_an_interrupt_at_any_line_leaves_nothing(use, modules):
-    """Each line is tried when it runs for the first time, those that undo also when they run for the last time."""
+    """Interrupts each line at its first run, and lines that undo changes also at their last run."""
     model = small()
     expected = bits(model)
     use(model)
@@ -176,7 +177,7 @@ def interrupt_forward(*_):
 
 
 def test_a_context_that_an_interrupt_has_caught_ends_before_the_undoing():
-    """contextlib was interrupted before it could resume the generator, which changes something when it is freed."""
+    """contextlib was interrupted before it could resume the generator, which changes state when it is freed."""
     changed = []
 
     @contextlib.contextmanager
@@ -202,11 +203,11 @@ def test_a_context_that_an_interrupt_has_caught_ends_before_the_undoing():
     assert changed == []
 
 
-# -- Modules that refuse hooks --
+# -- Modules that do not allow hooks --
 
 
 class Refusing(nn.Linear):
-    """A linear map that takes some kinds of hooks, or none."""
+    """A linear map that allows some kinds of hooks, or none."""
 
     refuses = ()
 
@@ -247,7 +248,7 @@ PARTS = {
 
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_without_hooks_is_measured_with_the_layer_around_it(part):
-    """The findings and numbers are those of the same model with a plain part."""
+    """The findings and numbers equal those of the same model with a plain part."""
     bugs = {2: "residual-missing"}
     x = small_models.tokens()
     plain = addnorm.check(small_models.decoder(bugs=bugs).eval(), x)

@@ -1,7 +1,8 @@
-"""Two makes of a decoder whose parts can be replaced one by one, to plant faults and their sound twins.
+"""Two implementations of a decoder whose parts can be replaced one by one, to plant
+faults and their sound counterparts.
 
-`Modules` is made of modules: RMSNorm, SwiGLU, norms of queries and keys. `Functions` has its parameters in the layer
-and calls functions of them: LayerNorm, GELU, one projection for queries, keys and values. Both have the same steps.
+`Modules` consists of modules: RMSNorm, SwiGLU, norms of queries and keys. `Functions` has its parameters in the layer
+and calls functions on them: LayerNorm, GELU, one projection for queries, keys and values. Both have the same steps.
 """
 
 import math
@@ -33,7 +34,7 @@ def causal(scores):
 
 
 class Steps(nn.Module):
-    """The steps that both makes share."""
+    """The steps that both implementations share."""
 
     def scores(self, q, k):
         return q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
@@ -150,7 +151,7 @@ def tokens(seed=1):
 
 
 def replace(layer, **steps):
-    """Replaces steps of a layer. Each gets the layer, the step whose place it takes, and that step's arguments."""
+    """Replaces steps of a layer. Each replacement gets the layer, the original step and its arguments."""
     for name, step in steps.items():
         known = getattr(layer, name)
         layer.__dict__.pop(name, None)

@@ -1,4 +1,4 @@
-"""Kinds of bugs, each in two makes of model, with the sound model that is most like it."""
+"""Kinds of bugs, each in two implementations, with the most similar sound model."""
 
 import math
 
@@ -10,7 +10,7 @@ import kinds_models as models  # noqa: E402
 from kinds_models import LAYERS, WIDTH, causal, replace  # noqa: E402
 from torch import nn  # noqa: E402
 
-torch.set_num_threads(1)  # threads only wait for each other on models as small as these
+torch.set_num_threads(1)  # more threads only slow down such small models
 PLACES = [0, LAYERS // 2, LAYERS - 1]
 ALL = range(LAYERS)
 
@@ -20,7 +20,7 @@ def mean_square(x):
 
 
 def normalized(layer, x):
-    """The statistics of the make: RMSNorm of modules, LayerNorm of functions."""
+    """Returns the centred rows and deviations of the layer's norm: RMSNorm for modules, LayerNorm for functions."""
     centres = not isinstance(layer, models.Modules)
     x = x - x.mean(-1, keepdim=True) if centres else x
     return x, (mean_square(x) + (1e-5 if centres else 1e-6)).sqrt()
@@ -35,7 +35,7 @@ def with_gains(layer, number, x):
 
 
 def norm_by(divided):
-    """A norm before attention that is `divided` of the centred rows and their deviation."""
+    """A norm before attention: `divided` of the centred rows and their deviation."""
     return {"norm_1": lambda s, known, x: with_gains(s, 1, divided(*normalized(s, x)))}
 
 
@@ -43,11 +43,11 @@ def steps(**changed):
     return lambda layer, index: replace(layer, **changed)
 
 
-# -- Parts that are added --
+# -- Added parts --
 
 
 def lora(scale):
-    """A second pair of matrices beside the output projection."""
+    """A second pair of matrices in parallel to the output projection."""
     def plant(layer, index):
         layer.lora_a = nn.Parameter(scale * torch.randn(4, WIDTH))
         layer.lora_b = nn.Parameter(torch.zeros(WIDTH, 4))
@@ -108,7 +108,7 @@ def fused(way):
 
 
 class NormAndSize(torch.autograd.Function):
-    """Returns the normalized rows and their sizes, which nothing reads: their gradient is None."""
+    """Returns the normalized rows and their sizes. Nothing reads the sizes, so their gradient is None."""
 
     @staticmethod
     def forward(ctx, x, layer):
@@ -126,7 +126,7 @@ class NormAndSize(torch.autograd.Function):
 
 
 def modulated(join, one):
-    """adaLN: shift, scale and gate are computed of a condition."""
+    """adaLN: shift, scale and gate are functions of a condition."""
     def plant(layer, index):
         layer.condition = nn.Linear(8, 3 * WIDTH)
         given = torch.randn(2, 1, 8, generator=torch.Generator().manual_seed(3))
@@ -161,7 +161,7 @@ def gains_around_zero(layer, index):
             nn.init.normal_(parameter, std=0.02)
 
 
-BUGS = {  # rule, the layers that have it, and the plant
+BUGS = {  # the rule, the layers with the bug, and the function that plants it
     "LoRA of zeros, in one layer": ("gradient-zero", [2], lora(0)),
     "LoRA of zeros": ("gradient-zero", ALL, lora(0)),
     "a router whose weight is always 1": ("gradient-zero", ALL, router(lambda top: top / top)),
@@ -198,7 +198,7 @@ BUGS = {  # rule, the layers that have it, and the plant
     "gates of whole sums": ("stream-gated", ALL, modulated(lambda x, f, g: g * (x + f), 1)),
     "a scale without its 1": ("modulation-around-zero", ALL, modulated(lambda x, f, g: x + g * f, 0)),
 }
-ODD = {  # in one layer, which is named at every place
+ODD = {  # in one layer; tested at every place
     "(x + f)/2": ("stream-changed", steps(join_attention=lambda s, known, x, f: (x + f) / 2)),
     "x + f/2": ("branch-factor", steps(join=lambda s, known, x, f: x + f / 2)),
     "x + x": ("stream-changed", steps(join_attention=lambda s, known, x, f: x + x)),
@@ -236,7 +236,7 @@ def planted(make, plant, layers):
 
 
 def found(model):
-    """(rule, place) of the findings that are no notes."""
+    """Returns (rule, place) of all findings except notes."""
     report = addnorm.check(model, models.tokens())
     return report, [(f.rule, f.where) for f in report.findings if f.severity != "note"]
 

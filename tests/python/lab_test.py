@@ -1,4 +1,4 @@
-"""The lab's functions: plain data, with the numbers that the program and NumPy give."""
+"""The lab's functions return plain data, with the numbers of the program and of NumPy."""
 
 import addnorm
 import numpy as np

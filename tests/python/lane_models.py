@@ -1,7 +1,7 @@
-"""Sound language models whose residual stream has several lanes: X′ = A·X + b ⊗ f behind each sublayer, which
-reads a·X. lanes_doctor_test.py checks them and breaks them.
+"""Sound language models whose residual stream has several lanes: X′ = A·X + b ⊗ f after each sublayer, which reads a·X.
+lanes_doctor_test.py checks and breaks them.
 
-A model is a way to hold the lanes (a Connection, each written with other operators), and a way to make the
+A model combines a representation of the lanes (a Connection, each with different operators) and a way to compute the
 coefficients a, A and b.
 """
 
@@ -19,11 +19,11 @@ __all__ = ["SOUND", "UNUSUAL", "batch", "parts_of_features"]
 N, LAYERS = 4, 3
 
 # ---- Coefficients ----------------------------------------------------------------------------
-# Of lanes [B, T, N, WIDTH]: a [..., N], A [..., N, N], of which row i makes lane i, and b [..., N].
+# For lanes [B, T, N, WIDTH]: a [..., N], A [..., N, N], of which row i makes lane i, and b [..., N].
 
 
 class Static(nn.Module):
-    """Hyper-connections (Zhu et al. 2024): each sublayer reads another lane at first."""
+    """Hyper-connections (Zhu et al. 2024): each sublayer initially reads a different lane."""
 
     def __init__(self, site: int):
         super().__init__()
@@ -35,7 +35,7 @@ class Static(nn.Module):
 
 
 class Dynamic(Static):
-    """The same, with a part that each lane's row makes."""
+    """The same, with a part that is computed from each lane's row."""
 
     def __init__(self, site: int):
         super().__init__(site)
@@ -54,7 +54,7 @@ class Dynamic(Static):
 
 
 def sinkhorn(logits: Tensor, steps: int = 20) -> Tensor:
-    """Rows and columns that sum to 1."""
+    """Returns a matrix whose rows and columns sum to 1."""
     m = logits.float().softmax(-1) + 1e-6
     m = m / (m.sum(-2, keepdim=True) + 1e-6)
     for _ in range(steps - 1):
@@ -64,7 +64,7 @@ def sinkhorn(logits: Tensor, steps: int = 20) -> Tensor:
 
 
 class MHC(nn.Module):
-    """Xie et al. 2025: coefficients of all lanes together; A is doubly stochastic, b = 2σ."""
+    """Xie et al. 2025: coefficients are computed from all lanes together; A is doubly stochastic, b = 2σ."""
 
     def __init__(self, site: int):
         super().__init__()
@@ -114,7 +114,7 @@ class MHCLite(MHC):
 
 
 class Wide(nn.Module):
-    """NVIDIA's wide residual: lanes stay apart, and differ by what is written."""
+    """NVIDIA's wide residual: lanes are not mixed, and differ in what is written to them."""
 
     def __init__(self, site: int):
         super().__init__()
@@ -127,7 +127,7 @@ class Wide(nn.Module):
 
 
 class TwoOfFour(Static):
-    """modded-nanogpt's: attention reads one lane, the feed-forward another, both write to all."""
+    """The form of modded-nanogpt: attention reads one lane, the feed-forward another, both write to all."""
 
     def __init__(self, site: int):
         super().__init__(site % 2)
@@ -138,7 +138,7 @@ class TwoOfFour(Static):
 
 
 class Connection(nn.Module):
-    """A sublayer with its norm, of lanes [B, T, N, WIDTH], by einsum."""
+    """A sublayer with its norm, on lanes [B, T, N, WIDTH], with einsum."""
 
     def __init__(self, coefficients: Callable[[int], nn.Module], site: int):
         super().__init__()
@@ -151,7 +151,7 @@ class Connection(nn.Module):
 
     @staticmethod
     def usual(x: Tensor) -> Tensor:
-        """As [B, T, N, WIDTH]."""
+        """Returns the lanes as [B, T, N, WIDTH]."""
         return x
 
     def read(self, x: Tensor, a: Tensor) -> Tensor:
@@ -172,7 +172,7 @@ class Connection(nn.Module):
 
 
 class Packed(Connection):
-    """Read and carry in one product, as the paper packs them."""
+    """Read and carry in one product, as in the paper."""
 
     def forward(self, x: Tensor) -> Tensor:
         a, carry, b = self.coefficients(x)
@@ -182,7 +182,7 @@ class Packed(Connection):
 
 
 class Batched(Connection):
-    """Lanes within the batch, [B·N, T, WIDTH], as lucidrains' are."""
+    """Lanes are part of the batch, [B·N, T, WIDTH], as in lucidrains' code."""
 
     @staticmethod
     def usual(x: Tensor) -> Tensor:
@@ -205,7 +205,7 @@ class Batched(Connection):
 
 
 class First(Connection):
-    """[N, B, T, WIDTH], lane by lane, in sums that are stacked."""
+    """[N, B, T, WIDTH], lane by lane, with stacked sums."""
 
     @staticmethod
     def usual(x: Tensor) -> Tensor:
@@ -229,7 +229,7 @@ class First(Connection):
 
 
 class Second(Connection):
-    """[B, N, T, WIDTH], by products of matrices, or of numbers where these are static."""
+    """[B, N, T, WIDTH], with products of matrices, or of numbers if these are static."""
 
     @staticmethod
     def usual(x: Tensor) -> Tensor:
@@ -254,7 +254,7 @@ class Second(Connection):
 
 
 class Flat(Connection):
-    """[B, T, N·WIDTH], in batched products of all tokens."""
+    """[B, T, N·WIDTH], with batched products over all tokens."""
 
     @staticmethod
     def usual(x: Tensor) -> Tensor:
@@ -281,7 +281,7 @@ class Flat(Connection):
 
 
 class InPlace(Connection):
-    """[B, T, N, WIDTH], whose lanes are written one after the other. Of diagonal carries."""
+    """[B, T, N, WIDTH], with lanes written one after another. For diagonal carries only."""
 
     def read(self, x: Tensor, a: Tensor) -> Tensor:
         return (a[..., None] * x).mean(2) * N
@@ -343,11 +343,11 @@ SOUND: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-# ---- Unusual ones ----------------------------------------------------------------------------
+# ---- Unusual models --------------------------------------------------------------------------
 
 
 class NormBehind(Connection):
-    """Post-norm: each lane is normalized behind the sublayer."""
+    """Post-norm: each lane is normalized after the sublayer."""
 
     def forward(self, x: Tensor) -> Tensor:
         a, carry, b = self.coefficients(x)
@@ -371,7 +371,7 @@ class NormInside(Connection):
 
 
 class Experts(nn.Module):
-    """As many as lanes, which all read the same rows."""
+    """One expert per lane. All read the same rows."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -391,7 +391,7 @@ class WithExperts(Connection):
 
 
 class Block(nn.Module):
-    """A whole pre-norm layer between lanes."""
+    """A whole pre-norm layer as the branch."""
 
     def __init__(self, place: int):
         super().__init__()
@@ -408,7 +408,7 @@ class Block(nn.Module):
 
 
 class Predicted(Block):
-    """Gemma 3n's AltUp: one lane goes through the layer, the others follow it."""
+    """AltUp of Gemma 3n: one lane goes through the layer, the others follow it."""
 
     def forward(self, x: Tensor) -> Tensor:
         _, carry, b = self.coefficients(x)
@@ -420,7 +420,7 @@ class Predicted(Block):
 
 
 class AtOnce(Block):
-    """Attention reads one lane, the feed-forward another, before either writes."""
+    """Attention and feed-forward read different lanes before either writes."""
 
     def forward(self, x: Tensor) -> Tensor:
         _, carry, b = self.coefficients(x)
@@ -444,7 +444,7 @@ class PartsOfFeatures(nn.Module):
 
 
 class LanesNormedAtTheEnd(Model):
-    """Reads lanes of its own at the start, and normalizes each at the end."""
+    """Reads its own lanes at the start, and normalizes each at the end."""
 
     def __init__(self) -> None:
         super().__init__(Connection, MHC)

@@ -1,9 +1,8 @@
-"""addnorm.check on models whose stream has several lanes: what the probe measures of a carry and a write is
-what the model computed, sound models are not accused, and a bug planted in one sublayer is named by its rule
-there.
+"""addnorm.check on models whose stream has several lanes. The probe's measurements of carry and write equal the model's
+coefficients, sound models have no findings, and a bug planted in one sublayer is named there by its rule.
 
-ADDNORM_LONG_TESTS=1, which `make test-all` sets, runs three seeds and plants every bug in every model.
-`python3 lanes_doctor_test.py` prints the confusion matrix.
+ADDNORM_LONG_TESTS=1, which `make test-all` sets, runs three seeds and plants every bug in every model. `python3
+lanes_doctor_test.py` prints the confusion matrix.
 """
 
 import os
@@ -25,7 +24,7 @@ torch.set_num_threads(1)
 IS_WHOLE = bool(os.environ.get("ADDNORM_LONG_TESTS"))
 SEEDS = range(3 if IS_WHOLE else 1)
 KINDS = "attention", "feed_forward"
-SITES = 1, 4  # of all sublayers, those in which bugs are planted
+SITES = 1, 4  # the sublayers with planted bugs
 MHC = [name for name in models.SOUND if name.startswith("mHC")]
 
 
@@ -57,18 +56,18 @@ def place(site):
 
 
 def mixed(name):
-    """A model whose lanes differ from each other, as after long training."""
+    """Returns a model whose lanes differ from each other, as after long training."""
     model = make(name)
     for parameter in (p for n, p in model.named_parameters() if ".coefficients." in n and ".norm." not in n):
         parameter.data += 0.2 * torch.randn_like(parameter)
     return model
 
 
-# ---- What is measured ------------------------------------------------------------------------
+# ---- Measurements ----------------------------------------------------------------------------
 
 
 def run_with_coefficients(model, tokens):
-    """What the probe measured, and the (a, A, b) of each sublayer."""
+    """Returns the probe after a run, and the (a, A, b) of each sublayer."""
     used = {}
     for site in range(2 * models.LAYERS):
         def keep(module, inputs, gave, site=site):
@@ -127,7 +126,7 @@ def assert_sound(report):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("training", [False, True] if IS_WHOLE else [False])  # training comes below
+@pytest.mark.parametrize("training", [False, True] if IS_WHOLE else [False])  # a sample with training is below
 @pytest.mark.parametrize("name", models.SOUND)
 def test_accuses_no_sound_model(name, training, seed):
     assert_sound(check(make(name, seed, training), seed))
@@ -216,7 +215,7 @@ def plain_sigmoid(model, site):
 SINKHORN = [name for name in MHC if name != "mHC-lite"]
 DIAGONAL = "wide residual"
 PACKED = "packed"  # it reads and carries in one product
-BUGS = {  # name: (rule, models, how)
+BUGS = {  # name: (rule, models, the function that plants the bug)
     "carry transposed": ("carry-transposed", [n for n in models.SOUND if n != DIAGONAL],
                          with_coefficients(lambda a, carry, b: (a, carry.transpose(-1, -2), b))),
     "residual missing": ("residual-missing", [n for n in models.SOUND if n != PACKED], without_lanes),
@@ -233,7 +232,7 @@ BUGS = {  # name: (rule, models, how)
 
 
 def planted():
-    """(name, bug, rule, where, what makes the report) of all."""
+    """Yields (name, bug, rule, where, a function that makes the report) for all bugs."""
     everything = range(2 * models.LAYERS)
     for bug, (rule, names, plant) in BUGS.items():
         for name in names:
@@ -257,7 +256,7 @@ def with_bug(name, plant, sites):
 
 
 def alike(name):
-    """Lanes that all sublayers read and write alike."""
+    """Returns the report on lanes that all sublayers read and write with equal weights."""
     model = make(name)
     n = models.N
     for site in range(2 * models.LAYERS):

@@ -1,4 +1,4 @@
-"""addnorm.lanes and its gradients, against NumPy's einsum in float64, and what they refuse."""
+"""Compares addnorm.lanes and its gradients with NumPy's einsum in float64, and checks its error messages."""
 
 import os
 import subprocess
@@ -16,13 +16,13 @@ TOLERANCE = {"float64": 1e-12, "float32": 1e-5, "float16": 2e-2, "bfloat16": 1e-
 
 
 def bits(values):
-    """bfloat16's bits of float32 values, to nearest even."""
+    """Rounds float32 values to the bits of bfloat16, to nearest even."""
     word = np.asarray(values, np.float32).view(np.uint32)
     return ((word + 0x7FFF + (word >> 16 & 1)) >> 16).astype(np.uint16)
 
 
 def floats(array):
-    """Of an array, or of what only DLPack knows: float64."""
+    """Returns the values of an array, or of an object that only supports DLPack, as float64."""
     if isinstance(array, addnorm.BFloat16):
         return (array.bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
     return array.astype(np.float64)
@@ -34,7 +34,7 @@ def normal(shape, dtype="float64"):
 
 
 def made_by_einsum(x, branch, carry, write):
-    """X′. An ellipsis stands for the rows of what is made for each, and for none of the others."""
+    """Returns X′. An ellipsis stands for the rows of coefficients that differ by row, and for nothing otherwise."""
     made = x if carry is None else np.einsum("...pn,...nd->...pd", carry, x)
     return made if branch is None else made + np.einsum("...p,...d->...pd", write, branch)
 
@@ -70,7 +70,7 @@ def test_lanes_are_their_formula(stream, branch, n, made, per_row, norm):
     x_next = made_by_einsum(floats(a["x"]), floats(a["branch"]), a["carry"], a["write"])
     np.testing.assert_allclose(floats(result.sum), x_next, rtol=TOLERANCE[stream],
                                atol=TOLERANCE[stream])
-    # What is read is X′ as it is stored.
+    # y is computed from the stored X′.
     y = read_by_einsum(floats(result.sum), a["read"], norm, a["gamma"], a["beta"])
     np.testing.assert_allclose(floats(result.y), y, rtol=TOLERANCE[branch], atol=TOLERANCE[branch])
     assert (result.statistics is None) == (norm is None)
@@ -78,7 +78,7 @@ def test_lanes_are_their_formula(stream, branch, n, made, per_row, norm):
 
 
 def central_difference(f, x, dy):
-    """The gradient of Σ f(x) ⊙ dy."""
+    """Returns the gradient of Σ f(x) ⊙ dy."""
     gradient = np.empty_like(x)
     for i in np.ndindex(x.shape):
         step = np.zeros_like(x)
@@ -220,7 +220,7 @@ def test_no_rows_are_no_error():
 
 
 def call(**changes):
-    """Every array of a forward and a backward; of what is named, what is said."""
+    """Calls forward and backward with all arrays. Named arguments replace the defaults."""
     f4 = lambda *shape: np.ones(shape, np.float32)
     a = dict(x=f4(3, 2, 4), branch=f4(3, 4), carry=f4(2, 2), write=f4(2), read=f4(2), gamma=f4(4),
              norm="rms")
@@ -297,7 +297,8 @@ def test_more_than_sixteen_lanes_are_not_mixed():
 
 @st.composite
 def arrays(draw, memory=np.zeros(4000, np.float32)):
-    """Of its own, or a view of one memory, so that arguments overlap; mostly of a shape that may fit."""
+    """Draws a new array, or a view of one memory, so that arguments overlap. Most shapes
+    are valid for some argument."""
     shape = draw(st.one_of(
         st.sampled_from([(3, 2, 4), (3, 4), (2, 2), (3, 2, 2), (2,), (3, 2), (4,), (3, 6), (1, 2), (0, 2)]),
         st.lists(st.integers(0, 4), max_size=4).map(tuple)))
@@ -308,7 +309,7 @@ def arrays(draw, memory=np.zeros(4000, np.float32)):
 
 
 def arrays_of(*shape):
-    """Mostly what fits; else anything."""
+    """Draws mostly valid arrays of this shape, and sometimes anything."""
     return st.one_of(st.builds(lambda: np.ones(shape, "f4")), st.builds(lambda: np.ones(shape, "f4")),
                      arrays(), st.none(), st.floats(), st.text(max_size=3))
 

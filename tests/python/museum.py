@@ -1,7 +1,7 @@
 """The museum: bugs of public threads, rebuilt in small models of our own.
 
-An exhibit is a class that overrides what was wrong, so its base class is the sound version. Each is written
-anew from what its thread describes. museum_test.py looks at all of them, and docs/museum.md shows them.
+An exhibit is a class that overrides the faulty part, so its base class is the sound version. Each is written anew from
+the description in its thread. museum_test.py checks all of them, and docs/museum.md shows them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Exhibit:
 
     @property
     def wrong(self) -> str:
-        """What was wrong, in a sentence or two."""
+        """The fault, in a sentence or two."""
         return " ".join(str(self.broken.__doc__).split())
 
     @property
@@ -54,7 +54,7 @@ class Exhibit:
 
 
 EXHIBITS: list[Exhibit] = []
-UNNAMED: list[Exhibit] = []  # that the doctor does not name, or only in notes
+UNNAMED: list[Exhibit] = []  # not named by the doctor, or only in notes
 
 
 def exhibit(thread: str, title: str, rule: str | None, where: str,
@@ -65,7 +65,7 @@ def exhibit(thread: str, title: str, rule: str | None, where: str,
     return add
 
 
-# -- What an exhibit's class is put into --
+# -- Models for the exhibits --
 
 
 def of_tokens(model: nn.Module, **more: Any) -> Case:
@@ -158,7 +158,7 @@ class AddsTheNorm(PreNorm):
 
 
 class ReturnsResidual(PreNorm):
-    """A norm that gives its output and what is to be added later."""
+    """A norm that returns its output and the residual to be added later."""
 
     def __init__(self):
         super().__init__(RMSNorm)
@@ -271,7 +271,7 @@ class EndsWithoutNorm(Stack):
 
 
 class Projected(PreNorm):
-    """Queries, keys and values are projected from what they are given."""
+    """Queries, keys and values are projected from their inputs."""
 
     def __init__(self):
         super().__init__()
@@ -298,7 +298,7 @@ class NormalizesQueriesOnly(Projected):
         return self.norm_1(x), x
 
 
-# -- What norms compute --
+# -- Computation of norms --
 
 
 @exhibit("jadore801120/attention-is-all-you-need-pytorch#17", "Statistics over tokens", "norm-axis",
@@ -314,7 +314,7 @@ class NormalizesTokens(LayerNorm):
 
 
 class FunctionalNorm(LayerNorm):
-    """Over the shape that it is told."""
+    """Normalizes over the given shape."""
 
     def shape(self, x):
         return x.shape[-1:]
@@ -400,7 +400,7 @@ class HasItsDefault(RMSNorm):
 
 
 class Configured(RMSNorm):
-    """A kernel that is given ε."""
+    """A kernel with ε as an argument."""
     written = 1e-5
 
     def __init__(self):
@@ -420,7 +420,7 @@ class HardCodesEpsilon(Configured):
 
 
 class GemmaRMSNorm(RMSNorm):
-    """Multiplies with 1 + γ; γ starts at 0."""
+    """Multiplies by 1 + γ; γ is initially 0."""
 
     def __init__(self):
         super().__init__(eps=1e-6)
@@ -590,7 +590,7 @@ class MakesThemAnew(TiedDecoder):
 
 
 class GPT2(Stack):
-    """Projections into the stream start smaller by √(2·layers)."""
+    """Projections into the stream are initially smaller by √(2·layers)."""
 
     def __init__(self):
         super().__init__(model_type="gpt2")
@@ -638,7 +638,7 @@ class HasALargeHead(Untied):
 
 
 class Training:
-    """AdamW as it is given parameters."""
+    """AdamW with the given parameters."""
 
     def groups(self, model):
         return [{"params": [p for p in model.parameters() if p.dim() > 1], "weight_decay": 0.1},
@@ -666,7 +666,7 @@ class DecaysEverything(Training):
         return [{"params": list(model.parameters()), "weight_decay": 0.1}]
 
 
-# -- What the doctor does not name: `where` says why --
+# -- Bugs that the doctor does not name: `where` has the reason --
 
 
 @exhibit("explainingai-code/DiT-PyTorch#1", "Attention in place of the feed-forward", None,
@@ -705,8 +705,8 @@ class SharesItsNorm(PostNorm):
         return self.norm_1(x + self.dropout(self.mlp(x)))
 
 
-# What other tools say of a broken model and not of the sound one, by the names of their checks. PyTorch
-# 1.13; museum_test.py asks those that are installed.
+# Failures that other tools report for a broken model but not for the sound one, by the names of their checks. Measured
+# with PyTorch 1.13; museum_test.py runs the installed tools.
 OTHERS = {
     "torchtest 0.5": {
         "ForgetsTheNorm": "vars_change", "DropsTheBranch": "vars_change", "AttendsTwice": "vars_change",

@@ -1,5 +1,4 @@
-"""The sound models of the museum, in parts that its bugs replace: a decoder, an encoder, and what is in
-them."""
+"""The sound models of the museum, with replaceable parts: a decoder, an encoder, and their components."""
 
 import math
 from types import SimpleNamespace
@@ -44,7 +43,7 @@ class FeedForward(nn.Sequential):
 
 
 class LayerNorm(nn.Module):
-    """Written out, as many repositories have it."""
+    """LayerNorm as separate operators, as in many repositories."""
 
     def __init__(self, eps=1e-5):
         super().__init__()
@@ -117,12 +116,12 @@ class Stack(nn.Module):
 
 
 def decoder(layer=PreNorm, **options):
-    """It predicts the next token, so its layers must not look ahead."""
+    """Returns a model that predicts the next token, so its layers must not attend to later tokens."""
     return Stack(layer, **options)
 
 
 def encoder(layer=PreNorm, **options):
-    """It predicts tokens from both sides."""
+    """Returns a model that predicts tokens from both sides."""
     return Stack(lambda: layer(attention=Attention), **options)
 
 
@@ -139,7 +138,7 @@ def same_token(logits):
 
 
 def small(model):
-    """Weights of N(0, 0.02²), as most published decoders begin."""
+    """Draws weights from N(0, 0.02²), the initial weights of most published decoders."""
     for parameter in model.parameters():
         if parameter.dim() > 1:
             nn.init.normal_(parameter, 0, 0.02)
@@ -147,7 +146,7 @@ def small(model):
 
 
 class CachedAttention(CausalAttention):
-    """Appends keys and values to those of the tokens before."""
+    """Appends keys and values to those of previous tokens."""
 
     def forward(self, x, past=None):
         q, k, v = self.heads(x)
@@ -168,7 +167,7 @@ class CachedLayer(PreNorm):
 
 
 class CachedDecoder(Stack):
-    """Gives logits, and its cache if asked for."""
+    """Returns logits, and on request its cache."""
 
     def __init__(self):
         super().__init__(CachedLayer)
@@ -187,7 +186,7 @@ class CachedDecoder(Stack):
 
 
 class PaddedEncoder(Stack):
-    """Pre-norm; attention_mask is true where there is a token."""
+    """Pre-norm; attention_mask is true for tokens, false for padding."""
 
     def __init__(self):
         super().__init__(lambda: PreNorm(attention=Attention))

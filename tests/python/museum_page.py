@@ -1,6 +1,6 @@
-"""Prints docs/museum.md, made of what the doctor says of each exhibit.
+"""Prints docs/museum.md, made from the doctor's report on each exhibit.
 
-    PYTHONPATH=build/release/python python3 tests/python/museum_page.py > docs/museum.md
+ PYTHONPATH=build/release/python python3 tests/python/museum_page.py > docs/museum.md
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def report(exhibit: museum.Exhibit, part: type) -> addnorm.Report:
 
 
 def code(exhibit: museum.Exhibit) -> str:
-    """The class without its decorator and its docstring."""
+    """Returns the class without its decorator and docstring."""
     lines = textwrap.dedent(inspect.getsource(exhibit.broken)).splitlines()
     first = next(i for i, line in enumerate(lines) if line.startswith("class "))
     quotes = [i for i, line in enumerate(lines) if '"""' in line]

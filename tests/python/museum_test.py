@@ -1,5 +1,4 @@
-"""Every exhibit of the museum is named, by its rule and at its place, and its sound version is not
-accused."""
+"""Every exhibit of the museum is named by its rule at its place, and its sound version has no findings."""
 
 import importlib
 import os
@@ -53,7 +52,7 @@ def test_there_are_many_and_each_has_a_thread_and_a_story():
 
 
 def test_the_page_is_current():
-    """But for the last digits of numbers, which another PyTorch may round otherwise."""
+    """The last digits of numbers may differ, because another PyTorch may round differently."""
     written, now = PAGE.read_text(encoding="utf-8"), museum_page.page()
     assert NUMBER.sub("#", written) == NUMBER.sub("#", now)
     pairs = zip(NUMBER.findall(written), NUMBER.findall(now))
@@ -91,7 +90,7 @@ def test_other_tools_say_what_the_page_says(tool):
     said = {}
     for exhibit in museum.EXHIBITS + museum.UNNAMED:
         if tool.startswith("torchtest ") and isinstance(exhibit.case(exhibit.sound)["inputs"], dict):
-            continue  # it gives models one tensor
+            continue  # the tool passes a single tensor to models
         alone = asks(module, exhibit, exhibit.broken) - asks(module, exhibit, exhibit.sound)
         if alone:
             said[exhibit.name] = alone

@@ -1,4 +1,4 @@
-"""addnorm's functions on arrays, against float64 NumPy, and what they say of arrays they cannot use."""
+"""Compares addnorm's functions on arrays with NumPy in float64, and checks the messages about invalid arrays."""
 
 import json
 import math
@@ -21,13 +21,13 @@ rng = np.random.default_rng(0)
 
 
 def bits(values):
-    """bfloat16's bits of float32 values, to nearest even."""
+    """Rounds float32 values to the bits of bfloat16, to nearest even."""
     word = np.asarray(values, np.float32).view(np.uint32)
     return ((word + 0x7FFF + (word >> 16 & 1)) >> 16).astype(np.uint16)
 
 
 def floats(array):
-    """Of an array, or of what only DLPack knows: float64."""
+    """Returns the values of an array, or of an object that only supports DLPack, as float64."""
     if isinstance(array, addnorm.BFloat16):
         return (array.bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
     return array.astype(np.float64)
@@ -39,7 +39,7 @@ def normal(shape, dtype):
 
 
 def expected(s, gamma, beta, norm):
-    """The norm and what backward needs of it, by its formula in float64."""
+    """Returns the norm and the values that backward needs, by the formula in float64."""
     n = s.shape[-1]
     centred = s - s.mean(-1, keepdims=True) * (norm.kind == "layer")
     divisor = n - (norm.variance == "unbiased")
@@ -51,7 +51,7 @@ def expected(s, gamma, beta, norm):
 
 
 def central_difference(f, x, dy):
-    """The gradient of Σ f(x) ⊙ dy."""
+    """Returns the gradient of Σ f(x) ⊙ dy."""
     gradient = np.empty_like(x)
     for i in np.ndindex(x.shape):
         step = np.zeros_like(x)
@@ -77,7 +77,7 @@ def test_add_norm_is_its_formula(norm, stream, branch):
     skip, gain = normal(48, values), 0.5
     y, s, _ = addnorm.add_norm(x, f, gamma, beta, norm, skip=skip, gain=gain)
     np.testing.assert_allclose(floats(s), skip * floats(x) + gain * floats(f), atol=TOLERANCE[stream])
-    # What is normalized is s as it is stored.
+    # y is the norm of the stored s.
     np.testing.assert_allclose(floats(y), expected(floats(s), gamma, beta, norm),
                                rtol=TOLERANCE[branch], atol=TOLERANCE[branch])
 
@@ -176,7 +176,7 @@ def test_results_stand_where_the_caller_says():
     x, f = normal((4, 8), "float32"), normal((4, 8), "float32")
     y, s, _ = addnorm.add_norm(x, f)
     wide = np.zeros((4, 10), np.float32)
-    result = addnorm.add_norm(x, f, sum=x, out=wide[:, 1:9])  # in place, and into columns of another
+    result = addnorm.add_norm(x, f, sum=x, out=wide[:, 1:9])  # in place, and into some columns of a larger array
     assert result.sum is x
     np.testing.assert_array_equal(x, s)
     np.testing.assert_array_equal(wide, np.pad(y, ((0, 0), (1, 1))))
@@ -217,7 +217,7 @@ def test_dlpack_of_tensors_that_need_gradients_or_have_been_used():
 
 
 def call(**changes):
-    """Every array of a forward and a backward; of what is named, what is said."""
+    """Calls forward and backward with all arrays. Named arguments replace the defaults."""
     a = {name: np.ones((3, 4), np.float32) for name in ("x", "branch", "sum", "out", "dy", "dx",
                                                          "d_residual")}
     a.update(gamma=np.ones(4, np.float32), beta=np.ones(4, np.float32), norm=addnorm.Norm())
@@ -324,7 +324,7 @@ shapes = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
 
 @st.composite
 def arrays(draw, memory=np.zeros(400, np.float32)):
-    if draw(st.booleans()):  # some view of one memory, so that arguments overlap
+    if draw(st.booleans()):  # a view of one memory, so that arguments overlap
         shape = draw(hnp.array_shapes(max_dims=2, max_side=4))
         offset = draw(st.integers(0, 20))
         strides = [4 * draw(st.integers(-4, 9)) for _ in shape]
@@ -357,7 +357,8 @@ def test_whatever_is_given_ends_in_a_result_or_a_sentence(given_):
 
 @pytest.fixture
 def short_turns():
-    """Of threads that hold the GIL: else one waits 5 ms for it, before and after a call."""
+    """Shortens the turns of threads that hold the GIL. By default a thread waits 5 ms for
+    it, before and after a call."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield
@@ -365,7 +366,7 @@ def short_turns():
 
 
 def test_other_threads_run_meanwhile(short_turns):
-    """With the GIL held no Python could run in the middle of a norm that takes tens of milliseconds."""
+    """If the kernels held the GIL, no Python code could run during a norm that takes tens of milliseconds."""
     x = np.ones((64, 1 << 18), np.float32)
     y, span = np.empty_like(x), []
 
@@ -382,7 +383,7 @@ def test_other_threads_run_meanwhile(short_turns):
             ticks.append(time.perf_counter())
         begin, end = span
         middle = sum(0.25 < (tick - begin) / (end - begin) < 0.75 for tick in ticks)
-        if middle > 1000:  # a turn with the GIL has a few dozen
+        if middle > 1000:  # a thread that holds the GIL has a few dozen
             return
     pytest.fail("no other thread ran")
 
@@ -399,7 +400,7 @@ def test_the_bits_do_not_depend_on_threads():
 
 
 def test_a_forked_process_computes_the_same():
-    """OpenMP's threads have not come along, and waiting for them would never end."""
+    """OpenMP's threads do not exist in the child, and waiting for them would never end."""
     program = """if True:
         import addnorm, numpy, os, signal
         x = numpy.arange(4096 * 64, dtype=numpy.float32).reshape(4096, 64)
@@ -414,8 +415,8 @@ def test_a_forked_process_computes_the_same():
 
 
 def test_the_package_stands_alone_where_it_is_installed():
-    """In an empty environment, from another folder, with nothing but Python's own packages beside it. NumPy, whose
-    import takes long, is loaded by the first function that needs it."""
+    """The installed package works in an empty environment, from another folder, with only Python's own packages. NumPy,
+    whose import is slow, is loaded by the first function that needs it."""
     prefix = pathlib.Path(addnorm.__file__).parents[1]
     program = ("import sys, json, addnorm\n"
                "print(json.dumps([addnorm.__file__, addnorm.__version__, 'torch' in sys.modules, 'numpy' in sys.modules,"

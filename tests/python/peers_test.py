@@ -1,4 +1,4 @@
-"""One layer that differs from all its peers is named, in three makes of model and at every place."""
+"""One layer that differs from all others is named, in three architectures and at every place."""
 
 import pytest
 
@@ -50,7 +50,7 @@ class Layer(nn.Module):
 
 
 class InPlace(Layer):
-    """The same, written with operators that change the stream where it stands."""
+    """The same, with operators that change the stream in place."""
 
     def forward(self, x):
         h = self.norm_1(x)

@@ -1,8 +1,8 @@
-"""Plants bugs in models of any make: another sum at one place of the stream, or another norm.
+"""Plants bugs in models of any architecture: a different sum at one place of the stream, or a different norm.
 
-A sum of the stream is found by following the stream's tensors through PyTorch's functions, from what a layer
-takes: a tensor stays the stream's through sums with what has its shape, and through what scales, casts or
-normalizes it. This is told apart from the probe's way, which follows linear maps through operators.
+The sums are found by following the stream's tensors through PyTorch's functions, from the inputs of a layer. A tensor
+remains the stream through sums with tensors of its shape, and through functions that scale, cast or normalize it. The
+probe uses a different method: it follows linear maps through operators.
 """
 
 import functools
@@ -13,25 +13,25 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-# Through which the stream stays the stream, beside numbers and tensors of fewer values.
+# Functions of the stream and of numbers or smaller tensors whose result is still the stream.
 KEEPS = set("""mul div add sub true_divide multiply divide to type type_as float double half bfloat16 contiguous
 clone dropout layer_norm rms_norm view reshape""".split())
 
-SumOf = Callable[[Tensor, Tensor, Tensor, bool], Tensor]  # of the stream x, its norm h, the branch f, and
+SumOf = Callable[[Tensor, Tensor, Tensor, bool], Tensor]  # the arguments: stream x, its norm h, branch f, and
 # whether the model is in training
 
 
 class Stream(TorchFunctionMode):
-    """While a model runs: counts the sums of its stream, and makes those in `sites` by `make`."""
+    """While a model runs, counts the sums of its stream, and computes those in `sites` by `make`."""
 
     def __init__(self, make: Optional[SumOf] = None, sites: Optional[range] = None, training: bool = True):
         super().__init__()
         self.make, self.sites, self.training, self.count = make, sites, training, 0
-        self._known: dict[int, Tensor] = {}  # held, so that no other tensor gets its id
-        self._normed: Optional[Tensor] = None  # what was made of the stream last
+        self._known: dict[int, Tensor] = {}  # kept alive, so that no other tensor gets the same id
+        self._normed: Optional[Tensor] = None  # the last result of a norm of the stream
 
     def begin(self, values: Any) -> None:
-        """With what a layer takes."""
+        """Starts with the inputs of a layer."""
         for value in values:
             if isinstance(value, Tensor) and value.is_floating_point() and value.dim() > 1:
                 self._known[id(value)] = value
@@ -66,8 +66,8 @@ class Stream(TorchFunctionMode):
 
 def follow(model: nn.Module, entries: Iterable[nn.Module], make: Optional[SumOf] = None,
            sites: Optional[range] = None) -> Callable[[], int]:
-    """Has the model run under a Stream, which begins with what the entries take, the first layers of stacks;
-    gives how many sums the last run had."""
+    """Makes the model run under a Stream, which starts with the inputs of the entries, the first layers of stacks.
+    Returns a function that gives the number of sums in the last run."""
     stream = [Stream()]
     plain = model.forward
 
@@ -84,7 +84,7 @@ def follow(model: nn.Module, entries: Iterable[nn.Module], make: Optional[SumOf]
 
 
 def _announce(module: nn.Module, begin: Callable[[Any], None]) -> None:
-    """What it takes."""
+    """Calls `begin` with the inputs of a module."""
     plain = module.forward
 
     @functools.wraps(plain)
@@ -95,7 +95,7 @@ def _announce(module: nn.Module, begin: Callable[[Any], None]) -> None:
     module.forward = forward
 
 
-SUMS: dict[str, tuple[str, SumOf]] = {  # a bug's name, its rule, the sum
+SUMS: dict[str, tuple[str, SumOf]] = {  # a bug's name: its rule, the sum
     "residual missing": ("residual-missing", lambda x, h, f, _: f * 1),
     "residual twice": ("residual-twice", lambda x, h, f, _: x + x + f),
     "residual halved": ("residual-factor", lambda x, h, f, _: 0.5 * x + f),
@@ -117,13 +117,13 @@ def is_norm(module: nn.Module) -> bool:
 
 
 def norms_of(layer: nn.Module, width: int) -> list[str]:
-    """Names of a layer's norms of the stream, in the order in which they stand; not of queries and keys."""
+    """Returns the names of a layer's norms of the stream, in order, without norms of queries and keys."""
     return [name for name, m in layer.named_modules() if is_norm(m)
             and not name.endswith(("q_norm", "k_norm")) and getattr(getattr(m, "weight", None), "numel", lambda: width)() == width]
 
 
 class WrongNorm(nn.Module):
-    """A LayerNorm or RMSNorm as somebody may have written it, with one thing wrong."""
+    """A LayerNorm or RMSNorm with one fault that occurs in practice."""
 
     def __init__(self, norm: nn.Module, *, centres: Optional[bool] = None, eps: Optional[float] = None,
                  eps_is_outside: bool = False, is_unbiased: bool = False, adds_one: bool = False,
@@ -153,11 +153,11 @@ class WrongNorm(nn.Module):
 
 
 class WrongRMSNorm(WrongNorm):
-    """The same, by the name that such norms have."""
+    """The same, with a typical class name of such norms."""
 
 
 def _offset(norm: nn.Module) -> int:
-    """1 if a norm multiplies with 1 + γ: by what it does with a γ of 1."""
+    """Returns 1 if a norm multiplies by 1 + γ, judged by its result for γ = 1."""
     weight = getattr(norm, "weight", None)
     if weight is None:
         return 0
@@ -169,7 +169,7 @@ def _offset(norm: nn.Module) -> int:
     return int(abs(size - plain) > 0.5)
 
 
-NORMS: dict[str, tuple[str, dict[str, Any]]] = {  # a bug's name, its rule, what is wrong
+NORMS: dict[str, tuple[str, dict[str, Any]]] = {  # a bug's name: its rule, the fault
     "other kind of norm": ("norm-kind", {"centres": True}),
     "ε outside the root": ("epsilon-place", {"eps_is_outside": True}),
     "ε of another size": ("epsilon-size", {"eps": 1e-2}),
@@ -192,7 +192,7 @@ def replace_norm(model: nn.Module, name: str, what: dict[str, Any]) -> None:
 WrongRMSNorm.__name__, WrongNorm.__name__ = "RMSNorm", "LayerNorm"
 
 
-# ---- What is said of a planted bug -----------------------------------------------------------
+# ---- Judging reports on planted bugs ---------------------------------------------------------
 
 
 def everywhere(bug: str) -> bool:
@@ -200,8 +200,7 @@ def everywhere(bug: str) -> bool:
 
 
 class Verdict:
-    """Whether a report names a bug: by its rule, at (one of) the texts or, if it is everywhere, at half of
-    them."""
+    """Whether a report names a bug: by its rule, at one of the places or, if the bug is everywhere, at half of them."""
 
     def __init__(self, title: str, rule: str, where: list[str], is_everywhere: bool, report: Any):
         self.title, self.rule, self.where = title, rule, where
@@ -217,7 +216,7 @@ class Verdict:
 
 
 class Confusion:
-    """How often each bug was named by which rule."""
+    """Counts for each bug the rules that reports named."""
 
     def __init__(self) -> None:
         self._verdicts: dict[str, list[Verdict]] = {}
@@ -234,7 +233,7 @@ class Confusion:
         return sum(v.is_named for v in self.all) / max(1, len(self.all))
 
     def rows(self) -> list[tuple[str, str, int, int, str]]:
-        """(bug, rule, planted, named, what else was said instead)."""
+        """Returns (bug, rule, planted, named, the rules named instead)."""
         found = []
         for bug, verdicts in self._verdicts.items():
             missed = [v.said for v in verdicts if not v.is_named]
@@ -243,7 +242,7 @@ class Confusion:
         return found
 
     def table(self) -> str:
-        """As Markdown."""
+        """Returns the rows as a Markdown table."""
         lines = ["| bug | rule | planted | named | instead |", "|---|---|---|---|---|"]
         return "\n".join(lines + [f"| {b} | {r} | {n} | {k} | {s} |" for b, r, n, k, s in self.rows()])
 
@@ -252,11 +251,11 @@ class Confusion:
         return "\n".join([self.table(), f"{self.share:.1%} of {len(self.all)} named", *missed])
 
 
-Case = tuple[str, str, str, list[str], Callable[[], Any]]  # model, bug, rule, where, what makes the report
+Case = tuple[str, str, str, list[str], Callable[[], Any]]  # model, bug, rule, where, a function that makes the report
 
 
 def one_of_each_bug(cases: Iterable[Case]) -> list[Case]:
-    """In models that differ from bug to bug."""
+    """Returns one case of each bug, in models that vary from bug to bug."""
     of_bug: dict[str, list[Case]] = {}
     for case in cases:
         of_bug.setdefault(case[1], []).append(case)

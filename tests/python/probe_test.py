@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Probes models whose numbers are computed here a second time, by hand.
+"""Probes models, and computes their numbers a second time without the probe.
 
-    PYTHONPATH=build/release/python /usr/bin/python3 -m unittest tests/python/probe_test.py
+ PYTHONPATH=build/release/python /usr/bin/python3 -m unittest tests/python/probe_test.py
 """
 
 import functools
@@ -33,7 +33,7 @@ torch.set_num_threads(1)
 KINDS = ("attention", "feed_forward")
 
 
-# The fits, with their numbers read at once.
+# The fits; their numbers are read immediately.
 
 def explain_sum(total, parts):
     numbers = fit_now(inner_products, [total, *parts.values()])
@@ -66,7 +66,7 @@ def lines(p):
 
 
 def find(found, **place):
-    """The one line at a place; what is not said is not there: a value's line has no "norm"."""
+    """Returns the only line at a place. Keys that are not given must be absent: a value's line has no "norm"."""
     keys = {"layer", "sublayer", "point", "norm", "weight", "step"} - {"step"} - set(place)
     matches = [line for line in found if all(line.get(k) == v for k, v in place.items())
                and not any(k in line for k in keys)]
@@ -95,7 +95,7 @@ def cosine_of_tokens(x):
 
 
 class Block(nn.Module):
-    """Home-made: projections in the block itself, a norm class of its own, an add in place."""
+    """A custom block: projections in the block itself, its own norm class, an in-place add."""
 
     class Norm(nn.Module):
         def __init__(self, d):
@@ -156,7 +156,7 @@ class Experts(nn.Module):
 
 
 class CutBlock(nn.Module):
-    """Pre-norm, with its own way to add an attention to the stream."""
+    """Pre-norm, with an unusual way to add attention to the stream."""
 
     def __init__(self, d, add):
         super().__init__()
@@ -171,7 +171,7 @@ class CutBlock(nn.Module):
 
 
 class WrappedBlock(nn.Module):
-    """Residual and norm in wrappers, experts; called by a named argument, gives a tuple."""
+    """Residual and norm in wrappers, experts; called with a named argument, returns a tuple."""
 
     def __init__(self, d):
         super().__init__()
@@ -469,7 +469,7 @@ class OtherModels(unittest.TestCase):
             self.assertAlmostEqual(line["from_x"], 1, 5)
             self.assertAlmostEqual(line["from_branch"], 1, 5)
             self.assertLess(line["unexplained"], 1e-6)
-            branch = find(found, layer=1, sublayer=kind, point="branch")  # over which the sum is written
+            branch = find(found, layer=1, sublayer=kind, point="branch")  # the sum is written over it
             self.assertAlmostEqual(branch["grad_rms"] / line["grad_rms"], 1, 5)
             self.assertAlmostEqual(line["grad_to_branch"], 1, 5)
 
@@ -523,7 +523,7 @@ class OtherModels(unittest.TestCase):
             run(Mixed(16), torch.randn(2, 5, 16, requires_grad=True))
 
     def test_weights_may_be_views_of_one_parameter(self):
-        """As FSDP leaves them: no module has parameters of its own."""
+        """FSDP leaves views: no module has its own parameters."""
         torch.manual_seed(0)
         plain, x = nn.Sequential(*(Block(16) for _ in range(2))), torch.randn(2, 7, 16)
         flat = nn.Parameter(torch.cat([p.detach().flatten() for p in plain.parameters()]))
@@ -586,12 +586,12 @@ class OtherModels(unittest.TestCase):
             return x + y
 
         gain = torch.linspace(-1, 1, 16)
-        cases = [  # the sum, and how much of its gradient arrives at x and at the branch
+        cases = [  # the sum, and the shares of its gradient that arrive at x and at the branch
             (lambda x, f: x + f(), 1, 1),
             (lambda x, f: x.detach() + f(), 0, 1),
             (lambda x, f: x + f().detach(), 1, 0),
             (without_grad, 1, 0),
-            (lambda x, f: f().add_(x), 1, 1),  # the sum is written over the branch
+            (lambda x, f: f().add_(x), 1, 1),  # the sum overwrites the branch
             (lambda x, f: 0.25 * x + 0.75 * x.detach() + 3 * f(), 0.25, 3),
             (lambda x, f: torch.cat([x[..., :8].detach(), x[..., 8:]], -1) + gain * f(), None, None),
         ]
@@ -682,7 +682,7 @@ class Use(unittest.TestCase):
         for _ in range(7):
             with p:
                 square(model(tokens)).backward()
-                square(model(tokens.flip(0))).backward()  # a second one does not count
+                square(model(tokens.flip(0))).backward()  # a second backward does not count
         self.assertEqual(sorted({line["step"] for line in lines(p)}), [0, 3, 6])
         first, later = ([{k: v for k, v in line.items() if k != "step"} for line in lines(p)
                          if line["step"] == step] for step in (0, 6))
@@ -759,7 +759,7 @@ class Use(unittest.TestCase):
 
 
 class CountsWaits(TorchDispatchMode):
-    """How often the host waits for a device: where a tensor becomes a number, or is copied to the host."""
+    """Counts how often the host waits for a device: when a tensor is converted to a number or copied to the host."""
 
     def __init__(self):
         super().__init__()
@@ -859,11 +859,11 @@ class WhatIsKept(unittest.TestCase):
 
 
 class Kinds(unittest.TestCase):
-    """explain_norm and others, where the answer is known."""
+    """Tests explain_norm and related functions on known cases."""
 
     def test_a_mask_of_large_numbers_hides_as_one_of_infinity(self):
         scores, hidden = 3 * torch.randn(2, 3, 7, 7), torch.ones(7, 7).triu(1).bool()
-        hidden[0] = True  # a query that sees nothing
+        hidden[0] = True  # a query without visible keys
         expected = score_numbers(scores.masked_fill(hidden, -math.inf))
         for number in -1e4, -1e9, torch.finfo(torch.float32).min:
             found = score_numbers(scores.masked_fill(hidden, number))
@@ -906,7 +906,7 @@ class Kinds(unittest.TestCase):
                 self.assertAlmostEqual(found["centred"], centred)
                 self.assertAlmostEqual(found["scale"], 1)
         found = self.explain(lambda s, g: norm(s, g, 1) - 2,
-                             gamma=torch.ones(33).double())  # β is one number too
+                             gamma=torch.ones(33).double())  # β is a single number too
         self.assertNotIn("gamma_offset", found)
         s = torch.randn(50, 33).double()
         s -= s.mean(1, keepdim=True)

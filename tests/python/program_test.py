@@ -1,4 +1,4 @@
-"""The program in the package, `python -m addnorm`: it is the program, in another process."""
+"""The program in the package, `python -m addnorm`, behaves like the program itself."""
 
 import os
 import pathlib

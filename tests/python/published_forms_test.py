@@ -1,4 +1,4 @@
-"""addnorm.check on forms of code that published libraries have, and on bugs planted in them: timm, torchvision,
+"""addnorm.check on forms of code in published libraries, and on bugs planted in them: timm, torchvision,
 x-transformers, vit-pytorch, diffusers."""
 
 import sys
@@ -20,7 +20,7 @@ torch.set_num_threads(1)
 
 
 class LayerScale(PreNorm):
-    """Of 1e-6, as DeiT III and ConvNeXt begin: float32 rounds most of a branch away."""
+    """Gains of 1e-6, the initial values of DeiT III and ConvNeXt: float32 rounds most of a branch away."""
 
     def __init__(self):
         super().__init__()
@@ -32,7 +32,7 @@ class LayerScale(PreNorm):
 
 
 class YoungNorms(PreNorm):
-    """Swin V2's: a norm of each branch, with a γ that begins at 0."""
+    """The form of Swin V2: a norm of each branch, with an initial γ of 0."""
 
     def __init__(self):
         super().__init__()
@@ -45,7 +45,7 @@ class YoungNorms(PreNorm):
 
 
 class EndOfStage(YoungNorms):
-    """And a norm of the stream in one layer of a stage."""
+    """Additionally a norm of the stream in one layer of a stage."""
 
     def __init__(self, ends):
         super().__init__()
@@ -56,7 +56,7 @@ class EndOfStage(YoungNorms):
 
 
 class YoungBatchNorms(PreNorm):
-    """LeViT's."""
+    """The form of LeViT: batch norms on the branches."""
 
     def __init__(self):
         super().__init__()
@@ -70,7 +70,7 @@ class YoungBatchNorms(PreNorm):
 
 
 class OffsetNorm(nn.Module):
-    """x-transformers': x/‖x‖ · √d · (g + 1)."""
+    """The form of x-transformers: x/‖x‖ · √d · (g + 1)."""
 
     def __init__(self):
         super().__init__()
@@ -87,7 +87,7 @@ class OffsetNorms(PreNorm):
 
 
 class Convolved(PreNorm):
-    """TinyViT's: a convolution of the stream between the two sums."""
+    """The form of TinyViT: a convolution of the stream between the two sums."""
 
     def __init__(self):
         super().__init__(causal=False)
@@ -100,7 +100,7 @@ class Convolved(PreNorm):
 
 
 class NormedTwice(PreNorm):
-    """ViTamin's: the feed-forward has a norm of its own behind the block's."""
+    """The form of ViTamin: the feed-forward has its own norm after the block's."""
 
     def __init__(self):
         super().__init__()
@@ -112,7 +112,7 @@ class NormedTwice(PreNorm):
 
 
 class Stochastic(PreNorm):
-    """One number for each sequence keeps a branch or not."""
+    """One random number per sequence keeps or drops a branch."""
 
     def forward(self, x):
         x = x + self.drop(self.attn(self.ln_1(x)))
@@ -125,7 +125,7 @@ class Stochastic(PreNorm):
 
 
 class Shifted(PreNorm):
-    """Swin's: attention sees tokens that were rolled."""
+    """The form of Swin: attention reads rolled tokens."""
 
     def forward(self, x):
         return self.feed_forward(x + self.shifted(x))
@@ -138,7 +138,7 @@ class Shifted(PreNorm):
 
 
 class KeelLayer(PreNorm):
-    """Norms of norms, but not around the first sum; a factor of 6 (Keel, 2026)."""
+    """Norms of norms, except around the first sum; a factor of 6 (Keel, 2026)."""
 
     def __init__(self, is_first):
         super().__init__()
@@ -164,7 +164,7 @@ class Stages(Model):
 
 
 class TinyToken(Model):
-    """A class token that begins at some 1e-6, where ε hides its norm's statistics."""
+    """A class token that is initially about 1e-6, where ε hides its norm's statistics."""
 
     def __init__(self, layers, norm=None):
         super().__init__(layers, norm)
@@ -175,7 +175,7 @@ class TinyToken(Model):
 
 
 class ClassAttention(PreNorm):
-    """CaiT's and VOLO's last layers: only the first token goes on."""
+    """The form of the last layers of CaiT and VOLO: only the first token continues."""
 
     def forward(self, x):
         first = x[:, :1] + self.attn(self.ln_1(x))[:, :1]
@@ -184,7 +184,7 @@ class ClassAttention(PreNorm):
 
 
 class Recurrent(PreNorm):
-    """x-transformers' gates are PyTorch's GRU cells."""
+    """The form of x-transformers: the gates are PyTorch's GRU cells."""
 
     def __init__(self):
         super().__init__()
@@ -218,7 +218,7 @@ SOUND = {
     "last layer without a norm": lambda: without_norm(3),
     "two towers": lambda: TwoTowers(),
 }
-# Sums that have no one number for the stream.
+# Sums for which no single number describes the stream's part.
 UNMEASURED = {
     "class attention": lambda: Model(layers(PreNorm, PreNorm, ClassAttention)),
     "GRU": lambda: Model(layers(*3 * [Recurrent])),
@@ -232,7 +232,7 @@ def without_norm(at):
 
 
 class TwoTowers(nn.Module):
-    """The second one reads what is normalized already."""
+    """The second tower reads values that are already normalized."""
 
     def __init__(self):
         super().__init__()
@@ -275,7 +275,7 @@ def test_one_sequence_whose_branch_is_dropped_is_no_factor():
 
 
 class Lossy(PreNorm):
-    """One without its second residual."""
+    """One layer lacks its second residual."""
 
     def __init__(self, loses=False):
         super().__init__()
@@ -292,7 +292,7 @@ class LossyShifted(Shifted):
 
 
 class Pooled(Model):
-    """What comes behind the layers has no token of its own."""
+    """After the layers, there is no axis of tokens."""
 
     def forward(self, tokens):
         x = self.embedding(tokens) + self.positions(torch.arange(LENGTH))
@@ -300,7 +300,7 @@ class Pooled(Model):
 
 
 class Stale(PreNorm):
-    """Adds what attention has read; its branches are so small that this is almost what it left."""
+    """Adds the input of attention. Its branches are so small that this nearly equals attention's output."""
 
     def __init__(self):
         super().__init__()
@@ -355,7 +355,7 @@ def test_a_layer_that_reads_one_number_for_each_row_harms_nobody():
 
 
 def test_a_norm_whose_gain_is_0_behind_training_is_dead():
-    """Its output is 0, and its γ is no beginning."""
+    """The norm's output is 0, and its γ is not an initial value."""
     def make():
         model = Model(layers(*3 * [PreNorm]))
         with torch.no_grad():
@@ -368,7 +368,7 @@ def test_a_norm_whose_gain_is_0_behind_training_is_dead():
 
 
 class Counting(Model):
-    """Has a state that no one puts back, as a routing's k-means have; and a parameter without a gradient."""
+    """Has a state that nothing restores, like the k-means of a router, and a parameter without a gradient."""
 
     calls = 0
 

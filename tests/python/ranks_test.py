@@ -1,4 +1,4 @@
-"""Parameters that differ between two processes are named, and those that may differ are not."""
+"""Parameters that wrongly differ between two processes are named; those that may differ are not."""
 
 import datetime
 import json
@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-torch = pytest.importorskip("torch", minversion="2.0")  # which tells when an optimizer steps
+torch = pytest.importorskip("torch", minversion="2.0")  # reports an optimizer's steps
 
 import addnorm  # noqa: E402
 import small_models  # noqa: E402
@@ -82,7 +82,7 @@ def without_an_average(rank):
 
 
 def parts_of_a_larger_model(rank):
-    """Tensor parallelism by hand has the same names in both processes, and never the same values."""
+    """Manual tensor parallelism has the same names in both processes, and never the same values."""
     plain = small_models.decoder(1, seed=rank)
     return train(rank, plain, plain)
 

@@ -1,6 +1,6 @@
-"""addnorm.check on models whose forward runs without a graph and once more in backward: reentrant checkpoints,
-functions of that kind from other libraries, and reversible layers. No gradient is judged there, and the report says so;
-what the forward shows is judged as ever."""
+"""addnorm.check on models whose forward runs without a graph and again in backward: reentrant checkpoints, similar
+functions of other libraries, and reversible layers. Gradients are not judged there, and the report says so. The forward
+is judged as usual."""
 
 import addnorm
 import pytest
@@ -43,7 +43,7 @@ def kept(function, x):
 
 
 class Layer(small_models.Layer):
-    """`parts` says what is recomputed: the layer's own method, its sublayers with their norms, or its feed-forward."""
+    """`parts` is the recomputed part: the layer's own method, its sublayers with their norms, or its feed-forward."""
 
     def __init__(self, run, parts, bug=None):
         super().__init__()
@@ -111,7 +111,7 @@ def test_no_gradient_is_judged_where_the_forward_kept_no_graph(run, parts):
     report = report_of(run, parts)
     assert [f.name for f in report.findings] == []
     assert report.coverage.counts["sums"] == (8, 8)
-    assert len(said_of_gradients(report)) == (parts != "feed-forward")  # there all that is compared has gradients
+    assert len(said_of_gradients(report)) == (parts != "feed-forward")  # every comparison there has gradients
     assert "without a graph" not in str(report_of(kept, parts))
 
 
@@ -145,7 +145,7 @@ def test_a_branch_without_gradients_is_still_named():
 
 
 class Reversed(torch.autograd.Function):
-    """Gomez et al. 2017: inputs are computed again from outputs."""
+    """Gomez et al. 2017: inputs are recomputed from outputs."""
 
     @staticmethod
     def forward(ctx, a, b, layer):

@@ -1,4 +1,4 @@
-"""Reports of profiles: what the program says of the same files, and what becomes of accepted findings."""
+"""Reports on profiles: they equal the program's reports on the same files, and accepted findings are left out."""
 
 import json
 import os
@@ -131,7 +131,7 @@ def test_files_are_written_and_a_notebook_has_a_frame(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x.html", "x.json"]
     frame = report._repr_html_()
     assert frame.startswith("<iframe srcdoc=") and "residual-missing" in frame
-    assert frame.count('"') == 6  # the page's own are escaped
+    assert frame.count('"') == 6  # the page's own quotes are escaped
 
 
 def test_findings_can_be_accepted_by_rule_and_by_place():
@@ -239,7 +239,7 @@ def test_a_baseline_accepts_what_it_names_of_its_model(tmp_path):
     two.save_baseline(file)
     two.assert_sound(baseline=file)
     one.assert_sound(baseline=file)
-    with pytest.raises(AssertionError):  # the bug of one model in another
+    with pytest.raises(AssertionError):  # the bug of one model occurs in another
         addnorm.Report(BUG.read_text(), "Two").assert_sound(baseline=file)
     for text in "[1, 2]", "{}", "{", "NaN", '{"models": ' + "[" * 100_000:
         file.write_text(text)
@@ -290,7 +290,7 @@ def test_grouped_findings_name_every_place():
                 assert finding.where in group.where
                 continue
             layers_seen += 1
-            _, kind = finding.where.split(f"layer {finding.layer}", 1)  # ", attention", or nothing
+            _, kind = finding.where.split(f"layer {finding.layer}", 1)  # ", attention", or ''
             places = [re.fullmatch(r"layers? ([\d,to and]+?)" + kind + r"( \(.*\))?", part)
                       for part in group.where.split("; ")]
             covered = {layer for place in places if place

@@ -7,7 +7,7 @@ WIDTH, HEADS, VOCABULARY = 24, 3, 40
 
 
 class Layer(nn.Module):
-    """Pre-norm; `bug` is the rule of one in the feed-forward, or None."""
+    """A pre-norm layer. `bug` is the rule of a bug in the feed-forward, or None."""
 
     def __init__(self, bug=None):
         super().__init__()
@@ -27,7 +27,7 @@ class Layer(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Gives logits; with `targets` a dict that has the loss too."""
+    """Returns logits; with `targets`, a dict that also has the loss."""
 
     def __init__(self, layers=4, bugs=None):
         super().__init__()

@@ -1,4 +1,4 @@
-"""addnorm.check leaves everything that is reachable from a model as it was, whatever the model's forward writes."""
+"""addnorm.check restores everything that is reachable from a model, whatever the model's forward writes."""
 
 import collections
 import copy
@@ -28,8 +28,8 @@ WIDTH = small_models.WIDTH
 
 
 def state_of(*roots):
-    """Identity, type and contents of all that the roots lead to, read without addnorm. It keeps what it has seen, so
-    that no other object gets its id."""
+    """Returns identity, type and contents of everything reachable from the roots, read without addnorm. Keeps the
+    objects alive, so that no other object gets the same id."""
     seen, lines = {}, []
 
     def visit(thing, path):
@@ -81,7 +81,7 @@ def state_of(*roots):
 
 
 def bits(tensor):
-    with torch._C.DisableTorchFunction():  # of parameters of lazy layers
+    with torch._C.DisableTorchFunction():  # for parameters of lazy layers
         values = tensor.detach().clone()
     return (values.to_dense() if values.layout is not torch.strided else values).numpy().tobytes()
 
@@ -103,7 +103,7 @@ class Slotted:
 
 
 class Uncopyable:
-    """It holds a lock, and refuses to be copied."""
+    """An object with a lock that cannot be copied."""
 
     def __init__(self):
         self.lock, self.items = threading.Lock(), []
@@ -120,7 +120,7 @@ class Frozen:
 
 
 class Layer(nn.Module):
-    """Its class counts and keeps."""
+    """A layer whose class counts its calls and stores inputs."""
 
     calls = 0
     seen = {}
@@ -146,7 +146,7 @@ class Scripted(nn.Module):
 
 
 class Restless(small_models.Decoder):
-    """A decoder whose forward also does change(self, x), on what prepare(self) has made."""
+    """A decoder whose forward also calls change(self, x), on the result of prepare(self)."""
 
     def __init__(self, prepare, change):
         torch.manual_seed(0)
@@ -162,7 +162,7 @@ class Restless(small_models.Decoder):
 
 
 def has(**attributes):
-    """Sets attributes that are made anew for each model."""
+    """Returns a function that sets attributes, created anew for each model."""
     return lambda m: [setattr(m, name, make()) for name, make in attributes.items()]
 
 
@@ -319,7 +319,7 @@ def test_a_model_that_fails_in_the_middle_is_restored(name, error):
 @pytest.mark.parametrize("place", ["forward", "backward"])
 @pytest.mark.parametrize("n", [2, 3])
 def test_a_model_that_fails_in_a_later_pass_is_restored(name, error, place, n):
-    """In its n-th pass, after others have succeeded."""
+    """The model fails in its n-th pass, after other passes have succeeded."""
     model, x, passes = restless(name), small_models.tokens(), []
     before = state_of(model, x)
 
@@ -398,7 +398,7 @@ def test_an_optimizer_that_steps_in_backward_does_not_step():
 
 
 class Liar:
-    """A proxy that says to be a dictionary."""
+    """A proxy that claims to be a dictionary."""
 
     __class__ = property(lambda self: dict)
 
@@ -489,7 +489,7 @@ def test_an_error_in_restoring_comes_after_the_rest_is_restored():
 
 
 def test_what_belongs_to_observers_stays():
-    """A hook and the closure of a forward may count what they see, also what check lets them see."""
+    """A hook and the closure of a forward may count their calls, including those during a check."""
     model, x, seen = small_models.decoder(2), small_models.tokens(), []
     model.register_forward_hook(lambda *_: seen.append(1))
     addnorm.check(model, x)
@@ -504,7 +504,7 @@ def test_unchanged_returns_what_the_function_does_and_raises_what_it_raises():
 
 
 def test_pytorch_works_on_where_its_compiler_is_imported_while_a_model_is_checked():
-    """A process of its own: in this one the compiler may have been imported long ago."""
+    """Uses a separate process, because the compiler may already be imported in this one."""
     program = ("import sys, torch, addnorm, small_models\n"
                "assert 'torch._dynamo' not in sys.modules\n"
                "model = small_models.decoder()\n"
@@ -528,7 +528,7 @@ def test_arrays_are_restored_and_files_are_not_read(tmp_path):
         return forward(tokens)
 
     model.forward = counting
-    addnorm.check(model, small_models.tokens())  # imports what it needs
+    addnorm.check(model, small_models.tokens())  # imports its modules
     tracemalloc.start()
     addnorm.check(model, small_models.tokens())
     _, peak = tracemalloc.get_traced_memory()

@@ -1,4 +1,4 @@
-"""addnorm.torch with what PyTorch has since 2.4: torch.compile, torch.export, operators, nn.RMSNorm."""
+"""addnorm.torch with features of PyTorch 2.4 and later: torch.compile, torch.export, operators, nn.RMSNorm."""
 
 import copy
 import io
@@ -33,7 +33,7 @@ class Block(nn.Module):
 
 
 class FusedBlock(Block):
-    """The same with the sums in the norms."""
+    """The same with sums fused into the norms."""
 
     def forward(self, x):
         h, x = at.AddNorm(self.second)(x, self.linear(self.first(x)))
@@ -65,7 +65,7 @@ FIELDS = [addnorm.Norm().fields,
 @pytest.mark.parametrize("fields", FIELDS, ids=str)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_operators_pass_pytorchs_own_check(fields, dtype):
-    """Schema, shapes of fake tensors, registration for autograd, and both under AOT dispatch."""
+    """Checks schemas, shapes of fake tensors, registration for autograd, and both under AOT dispatch."""
     values = torch.float64 if dtype == torch.float64 else torch.float32
     x, branch = (torch.randn(2, 3, 8, dtype=dtype, requires_grad=True) for _ in range(2))
     gamma, beta = (torch.randn(8, dtype=values, requires_grad=True) for _ in range(2))
@@ -79,7 +79,7 @@ def test_operators_pass_pytorchs_own_check(fields, dtype):
 def test_a_compiled_block_is_one_graph_with_the_same_values(kind):
     block = converted(kind)
     compiled = torch.compile(block, fullgraph=True)
-    for rows in 5, 7:  # and with another number of rows
+    for rows in 5, 7:  # also with another number of rows
         x = torch.randn(2, rows, 16)
         torch.testing.assert_close(compiled(x), block(x), rtol=1e-6, atol=1e-6)
         for a, b in zip(gradients(compiled, x), gradients(block, x)):
@@ -148,7 +148,7 @@ def test_a_converted_rms_norm_is_pytorchs(shape, options, dtype):
     ours = copy.deepcopy(theirs)
     assert at.convert(ours).converted == {"": "RMSNorm"} and type(ours) is at.RMSNorm
     tolerance = {torch.float32: 1e-5, torch.float64: 1e-12, torch.bfloat16: 0.02}[dtype]
-    for scale in 1, 2e-4:  # where ε of float32 counts
+    for scale in 1, 2e-4:  # at 2e-4, ε matters in float32
         x = scale * torch.randn(4, 3, 8, dtype=dtype)
         torch.testing.assert_close(ours(x), theirs(x), rtol=tolerance, atol=tolerance)
     assert str(ours).startswith("RMSNorm(" + ", ".join(map(str, shape)))
@@ -163,7 +163,7 @@ def test_second_derivatives_through_a_compiled_block_are_refused():
 
 
 def test_an_onnx_file_of_a_converted_model_computes():
-    """By tracing, as a runtime computes it with another input than it was written with."""
+    """The model is exported by tracing. A runtime computes it with a different input."""
     runtime = pytest.importorskip("onnxruntime")
     model = nn.Sequential(nn.Linear(16, 16), nn.LayerNorm(16), nn.RMSNorm(16, 1e-5))
     at.convert(model)

@@ -56,7 +56,7 @@ def test_second_derivatives(options):
 
 
 def squash(kind, x, alpha, shift, weight, bias):
-    """By PyTorch's own functions."""
+    """Computes DyT or Derf with PyTorch's own functions."""
     y = torch.tanh(alpha * x) if kind == "dyt" else torch.erf(alpha * x + shift)
     return weight * y + bias
 
@@ -101,14 +101,14 @@ def test_a_gradient_that_is_differentiated_again_is_the_same(dtype):
 @pytest.mark.parametrize("dtype, tolerance",
                          [(torch.float64, 1e-12), (torch.float32, 1e-5), (torch.bfloat16, 0.1)])
 def test_a_traced_model_computes_with_other_inputs(options, dtype, tolerance):
-    """Tracing records PyTorch's own operators: the result of a kernel would be a constant."""
+    """Tracing records PyTorch's own operators. A kernel's result would become a constant."""
     weight, bias = torch.randn(2, 8, dtype=dtype)
     first, second = torch.randn(3, 5, 8, dtype=dtype), torch.randn(2, 7, 5, 8, dtype=dtype)
 
     def model(x, branch):
         return at.norm(x, weight, bias, options, (8,)), *at.add_norm(x, branch, weight, bias, options, (8,))
 
-    traced = torch.jit.trace(model, (first, first), check_trace=False)  # which warns of other roundings
+    traced = torch.jit.trace(model, (first, first), check_trace=False)  # would warn of different rounding
     for x, branch in (first, first), second:
         for a, b in zip(traced(x, branch), model(x, branch)):
             assert a.dtype == b.dtype
@@ -161,7 +161,7 @@ def test_results_of_the_package_are_tensors_beside_tensors():
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_threads_are_pytorchs(threads):
-    """Whatever OpenMP says."""
+    """The number of threads is PyTorch's, whatever OpenMP's is."""
     program = """if True:
         import numpy, os, sys, torch
         torch.set_num_threads(int(sys.argv[1]))
@@ -233,7 +233,7 @@ def encoder(norm_first, dropout=0.0, batch_first=True, activation="relu"):
     layer = nn.TransformerEncoderLayer(32, 4, 64, dropout, activation, batch_first=batch_first,
                                        norm_first=norm_first)
     stack = nn.TransformerEncoder(layer, 6, nn.LayerNorm(32) if norm_first else None)
-    for p in stack.parameters():  # the layers begin as copies of one
+    for p in stack.parameters():  # the layers start as copies of one
         nn.init.normal_(p, std=0.2) if p.dim() > 1 else nn.init.normal_(p, float(p.mean().detach()), 0.1)
     return stack
 
@@ -263,8 +263,8 @@ def test_a_converted_encoder_has_the_same_outputs_and_gradients(norm_first, batc
 @pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-9), (torch.float32, 1e-4)])
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_a_converted_encoder_has_the_same_loss_curve(norm_first, dtype, tolerance):
-    """With dropout, which is PyTorch's and so drops the same values after the same seed. With GELU: a
-    ReLU of a value that rounding takes across 0 has another gradient."""
+    """Dropout is PyTorch's, so the same seed drops the same values. The activation is GELU, because a ReLU has another
+    gradient if rounding moves a value across 0."""
     theirs = encoder(norm_first, dropout=0.1, activation="gelu").to(dtype)
     curves = []
     x = torch.randn(8, 16, 32, dtype=dtype)
@@ -308,7 +308,7 @@ class GemmaRMSNorm(nn.Module):
 
 
 class OddRMSNorm(LlamaRMSNorm):
-    """ε beside the root."""
+    """An RMSNorm that adds ε after the root."""
 
     def forward(self, x):
         return x / (x.pow(2).mean(-1, keepdim=True).sqrt() + self.variance_epsilon) * self.weight
@@ -381,8 +381,8 @@ def test_a_converted_model_under_autocast_has_the_types_of_pytorchs():
 
 
 class Elsewhere(torch.Tensor):
-    """A tensor that is on a GPU, by its own word: its values are in no memory that a kernel could read. Operators on it
-    compute with the tensor within."""
+    """A tensor that claims to be on a GPU: no kernel can read its values. Operators on it
+    compute with the inner tensor."""
 
     device = property(lambda self: torch.device("cuda", 0))
     __torch_function__ = torch._C._disabled_torch_function_impl
@@ -401,11 +401,11 @@ class Elsewhere(torch.Tensor):
 
 
 class Tagged(torch.Tensor):
-    """A subclass without operators of its own, like those of fastai."""
+    """A subclass without its own operators, like those of fastai."""
 
 
 def moved(model):
-    """The model with parameters that model.to("cuda") would leave."""
+    """Returns the model with parameters like those after model.to("cuda")."""
     for module in model.modules():
         for name, parameter in list(module._parameters.items()):
             if parameter is not None:
@@ -485,7 +485,7 @@ def test_a_subclass_stays_one(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_negated_views_and_gradients_of_zero(name):
-    """Tensors whose values are not what stands in their memory."""
+    """Tensors whose values differ from the content of their memory."""
     module, x = one_of_each()[name], torch.randn(2, 5, 8, dtype=torch.cfloat)
     assert x.conj().imag.is_neg()
     torch.testing.assert_close(module(x.conj().imag), module(-x.imag), rtol=1e-5, atol=1e-5)
@@ -543,7 +543,7 @@ def test_shapes_without_features_are_pytorchs_affair():
     assert ours(x).shape == theirs(x).shape
 
 
-# ---- convert, where the kernels cannot compute -------------------------------------------------------
+# ---- convert, if the kernels cannot compute ----------------------------------------------------------
 
 
 def test_convert_leaves_what_is_on_another_device_and_says_so():

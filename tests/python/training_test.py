@@ -95,12 +95,12 @@ def warms_up(model, optimizer):
 
 
 def has_another_loss_between(model, optimizer):
-    """A discriminator gets gradients from the generator's loss, which are cleared before its own."""
+    """A discriminator gets gradients from the generator's loss, which are cleared before its own step."""
     for _ in range(4):
         optimizer.zero_grad()
         backward(model)
         optimizer.step()
-        backward(model)  # It adds to gradients that the step has used.
+        backward(model)  # Accumulates into gradients that the step has already used.
 
 
 def uses_closures(model, optimizer):
@@ -180,7 +180,7 @@ def test_copies_in_float32_are_trained_in_the_place_of_the_parameters():
     model = small_models.decoder(2).bfloat16()
     parameters = list(model.parameters())
     masters = [p.detach().float().clone() for p in parameters]
-    optimizer = ADAM(masters, 1e-9)  # nothing reaches the 16 bits in these steps
+    optimizer = ADAM(masters, 1e-9)  # the 16-bit parameters do not change in these steps
 
     def loop():
         for _ in range(30):
@@ -218,7 +218,7 @@ def test_a_step_that_is_never_called_is_named_while_the_training_goes_on():
                 for _ in range(25):
                     backward(model)
                     model.zero_grad(set_to_none=True)
-            warnings.warn("update-missing at model")  # the outer expectation
+            warnings.warn("update-missing at model")  # for the outer expectation
 
 
 @needs_hooks
@@ -294,7 +294,7 @@ def test_an_update_that_another_library_may_round_stochastically_is_no_finding()
     assert run(model, steps(model, ADAM(model.parameters(), 1e-2))) == []
 
 
-# -- Gradients that stay --
+# -- Gradients that are not cleared --
 
 
 @needs_hooks
@@ -329,7 +329,7 @@ def test_of_two_optimizers_the_one_that_is_not_cleared_is_named():
     assert names(run(model, loop)) == ["gradient-not-cleared@head.weight"]
 
 
-# -- What it costs, and what is left --
+# -- Cost and cleanup --
 
 
 @needs_hooks

@@ -1,4 +1,4 @@
-"""addnorm.watch: what it measures, when, and that training goes on the same without it."""
+"""addnorm.watch: its measurements and their steps. Training is the same as without it."""
 
 import copy
 import gc
@@ -19,8 +19,8 @@ MISSING = {2: "residual-missing"}
 
 
 def train(model, steps, calls=None, batches=1, optimizers=None, skipped=()):
-    """Returns the losses of `steps` steps of `batches` micro-batches; `calls` is the model as the loop calls it. In a
-    skipped step the optimizers do not step, as under a GradScaler that has met an infinity."""
+    """Returns the losses of `steps` steps with `batches` micro-batches; `calls` is the model as the loop calls it. In a
+    skipped step the optimizers do not step, as under a GradScaler that has found an infinity."""
     torch.manual_seed(3)
     optimizers = optimizers or [torch.optim.AdamW(model.parameters(), 1e-3)]
     losses = []
@@ -45,7 +45,7 @@ def test_the_first_of_every_so_many_steps_is_measured_with_its_gradients(tmp_pat
     with addnorm.watch(model, every=3, log=lambda numbers, step: logged.append((step, numbers)),
                        path=file) as watched:
         train(model, 4)
-        assert steps_of(addnorm.Report.read(file)) == [0, 3]  # while it goes on
+        assert steps_of(addnorm.Report.read(file)) == [0, 3]  # during the watch
         train(model, 3)
     assert [step for step, _ in logged] == [0, 3, 6]
     assert steps_of(watched.report) == steps_of(addnorm.Report.read(file)) == [0, 3, 6]
@@ -54,7 +54,7 @@ def test_the_first_of_every_so_many_steps_is_measured_with_its_gradients(tmp_pat
     assert logged[1][1]["addnorm/head/output_rms"] > 0
     assert logged[0][1] != logged[1][1]
     assert addnorm.Report.read(file).profile == watched.report.profile
-    # The numbers of step 0 are those of a check of the same batch.
+    # The numbers of step 0 equal those of a check on the same batch.
     checked = addnorm.check(small_models.decoder().eval(), {"tokens": X, "targets": Y})
     key = "addnorm/layer 0/attention/x_rms"
     assert checked.numbers()[key] == pytest.approx(logged[0][1][key], rel=1e-6)
@@ -90,7 +90,7 @@ def test_a_finding_is_a_warning_once():
     assert len(caught) == 1
     assert "step 0: residual-missing at layer 2, feed-forward" in str(caught[0].message)
     for ignore in "residual-missing", ["residual-missing@layer 2"]:
-        with warnings.catch_warnings(record=True) as caught:  # watch prints warnings that are errors
+        with warnings.catch_warnings(record=True) as caught:  # where warnings are errors, watch prints them
             warnings.simplefilter("always")
             with addnorm.watch(model, every=1, ignore=ignore) as watched:
                 train(model, 2)
@@ -112,7 +112,7 @@ def test_a_rule_is_one_warning_with_all_its_layers():
 
 
 def halves(model):
-    """Two optimizers, each of a half of the parameters."""
+    """Returns two optimizers, each for half of the parameters."""
     parameters = list(model.parameters())
     middle = len(parameters) // 2
     return [torch.optim.SGD(parameters[:middle], 1e-3), torch.optim.AdamW(parameters[middle:], 1e-3)]
@@ -181,7 +181,7 @@ def test_a_loop_without_an_optimizer_has_steps():
 
 def test_what_changes_in_a_forward_or_another_model_is_no_step():
     model, other, logged = small_models.decoder(), small_models.decoder(seed=1), []
-    model.embedding.max_norm = 0.5  # which the forward applies to the weight
+    model.embedding.max_norm = 0.5  # the forward applies it to the weight
     with addnorm.watch(model, every=1, log=lambda _, step: logged.append(step)):
         for _ in range(3):
             model(X, Y)["loss"].backward()
@@ -205,7 +205,7 @@ def test_a_step_that_stays_is_named(monkeypatch):
             for _ in range(7):
                 model(X, Y)["loss"].backward()
                 for parameter in model.parameters():
-                    parameter.data.sub_(1e-3)  # which PyTorch does not count as a change
+                    parameter.data.sub_(1e-3)  # PyTorch does not count this as a change
     assert len(caught) == 1
     with pytest.warns(UserWarning, match="update-missing.*in 5 forwards and backwards") as caught:
         with addnorm.watch(model, every=1):
@@ -229,7 +229,7 @@ def fails(*_, **__):
 
 
 def probe_that_fails(probing):
-    """In a hook of the third layer."""
+    """Makes the probe fail in a hook of the third layer."""
     original = probing.probe
 
     def probe(model, **options):
@@ -262,7 +262,7 @@ def test_an_error_within_ends_the_watching_and_not_the_training(where, monkeypat
         monkeypatch.setattr(addnorm.probe.Probe, "text", fails)
     model, expected = small_models.decoder(), train(small_models.decoder(), 4)
     if where.endswith("in forward"):
-        model.calls -= 1  # its forward ran once more
+        model.calls -= 1  # its forward ran a second time
     with pytest.warns(UserWarning) as caught:
         with addnorm.watch(model, every=1, **options):
             assert train(model, 4) == expected
@@ -277,7 +277,7 @@ def test_an_error_of_the_model_is_the_models():
         with pytest.raises((RuntimeError, IndexError)):
             model(X + 1000)
         assert len(train(model, 2)) == 2
-    assert steps_of(watched.report) == [0, 1]  # it goes on after the one that failed
+    assert steps_of(watched.report) == [0, 1]  # watching continues after the failed step
     assert not any(m._forward_hooks for m in model.modules())
 
 

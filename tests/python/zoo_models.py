@@ -1,7 +1,7 @@
-"""Sound language models in the forms in which people write Transformers: what zoo_test.py checks and breaks.
+"""Sound language models in the usual forms of Transformer code. zoo_test.py checks and breaks them.
 
-They differ in how the stream runs, where norms stand, and what is a module; behaviour_models.py has those
-that differ in what they are for. All take tokens and give logits, of each token or of the sequence.
+They differ in the path of the stream, the positions of the norms, and the division into modules. behaviour_models.py
+has models that differ in their purpose. All take tokens and return logits, for each token or for the sequence.
 """
 
 import math
@@ -33,7 +33,7 @@ class Attention(nn.Module):
 
 
 class NormedAttention(Attention):
-    """With norms of queries and keys, as ViT-22B has them."""
+    """Attention with norms of queries and keys, as in ViT-22B."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class NormedAttention(Attention):
 
 
 class JointlyNormedAttention(NormedAttention):
-    """A mean and a deviation of all heads of a token, without γ."""
+    """One mean and deviation for all heads of a token, without γ."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class MLP(nn.Sequential):
 
 
 class Model(nn.Module):
-    """Embeddings, layers one by one, a final norm, a head."""
+    """Embeddings, layers in sequence, a final norm, a head."""
 
     def __init__(self, layers: Iterable[nn.Module], final_norm: Optional[nn.Module] = None):
         super().__init__()
@@ -86,7 +86,7 @@ class Model(nn.Module):
 
 
 class PreNorm(nn.Module):
-    """GPT-2's block, and the parts of those below."""
+    """The block of GPT-2, and the base of the blocks below."""
 
     def __init__(self, causal: bool = True):
         super().__init__()
@@ -111,7 +111,7 @@ class JointNorm(PreNorm):
 
 
 class Gated(PreNorm):
-    """A gate of the stream itself, past the norm, for attention's output."""
+    """The stream itself, without the norm, gates attention's output."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -123,7 +123,7 @@ class Gated(PreNorm):
 
 
 class NamedOtherwise(PreNorm):
-    """Norms of groups of features, which say so."""
+    """Norms of groups of features. Their class name says so."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -141,7 +141,7 @@ class GroupRMSNorm(nn.Module):
 
 
 class PostNorm(PreNorm):
-    """The first Transformer's."""
+    """The block of the original Transformer."""
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.ln_1(x + self.attn(x))
@@ -158,7 +158,7 @@ class DeepNorm(PreNorm):
 
 
 class Sandwich(PreNorm):
-    """Gemma 2's block: norms around each sublayer."""
+    """The block of Gemma 2: norms before and after each sublayer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -170,7 +170,7 @@ class Sandwich(PreNorm):
 
 
 class BranchNorm(PreNorm):
-    """OLMo 2's block: the norm of the branch alone."""
+    """The block of OLMo 2: a norm of the branch only."""
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.ln_1(self.attn(x))
@@ -189,7 +189,7 @@ class AddsInPlace(PreNorm):
 
 
 class ReZero(PreNorm):
-    """Bachlechner et al. 2020: no norms, branches times a learned number that begins at 0."""
+    """Bachlechner et al. 2020: no norms; branches times a learned number that is initially 0."""
 
     def __init__(self) -> None:
         nn.Module.__init__(self)
@@ -201,7 +201,7 @@ class ReZero(PreNorm):
 
 
 class LayerScale(PreNorm):
-    """CaiT's block: a learned gain for each feature of a branch."""
+    """The block of CaiT: a learned gain for each feature of a branch."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -213,7 +213,7 @@ class LayerScale(PreNorm):
 
 
 class LearnedResidual(PreNorm):
-    """Zaya's block: gains and biases of the residual connection too, beside branches that begin small."""
+    """The block of Zaya: gains and biases also of the residual connection; branches are initially small."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -232,7 +232,7 @@ class LearnedResidual(PreNorm):
 
 
 class DropPath(PreNorm):
-    """timm's stochastic depth: whole branches are dropped, a sequence at a time."""
+    """Stochastic depth as in timm: whole branches are dropped, one sequence at a time."""
 
     def drop(self, f: Tensor) -> Tensor:
         kept = torch.rand(len(f), 1, 1) > 0.1
@@ -244,7 +244,7 @@ class DropPath(PreNorm):
 
 
 class Recurrent(PreNorm):
-    """A GRU in attention's place."""
+    """A GRU in place of attention."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -256,7 +256,7 @@ class Recurrent(PreNorm):
 
 
 class Functional(nn.Module):
-    """modded nanoGPT's early form: norms are functions, γ a parameter of the block."""
+    """The early form of modded nanoGPT: norms are functions, γ is a parameter of the block."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -270,7 +270,7 @@ class Functional(nn.Module):
 
 
 class Parallel(nn.Module):
-    """GPT-J's block: one norm, and both sublayers side by side."""
+    """The block of GPT-J: one norm, and both sublayers in parallel."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -282,7 +282,7 @@ class Parallel(nn.Module):
 
 
 class FusedParallel(nn.Module):
-    """PaLM's block: one projection for attention's and the feed-forward's inputs."""
+    """The block of PaLM: one projection for the inputs of attention and feed-forward."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -296,7 +296,7 @@ class FusedParallel(nn.Module):
 
 
 class Macaron(nn.Module):
-    """Conformer's block without its convolution: half a feed-forward before and after attention."""
+    """The block of Conformer without its convolution: half a feed-forward before and after attention."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -310,7 +310,7 @@ class Macaron(nn.Module):
 
 
 class Experts(nn.Module):
-    """Mixtral's block beside DeepSeek's shared expert, which is added for itself."""
+    """The block of Mixtral with DeepSeek's shared expert, which is added separately."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -331,7 +331,7 @@ class Experts(nn.Module):
 
 
 class Lists(Model):
-    """vit-pytorch's newer form: a layer is a list of two modules, each with its norm in front."""
+    """The newer form of vit-pytorch: a layer is a list of two modules, each with its norm in front."""
 
     def __init__(self) -> None:
         super().__init__(nn.ModuleList([nn.Sequential(nn.LayerNorm(WIDTH), Attention(causal=False)),
@@ -346,7 +346,7 @@ class Lists(Model):
 
 
 class InnerNorms(Lists):
-    """vit-pytorch's older form: norms are inside attention and feed-forward."""
+    """The older form of vit-pytorch: norms are inside attention and feed-forward."""
 
     class Attention(nn.Module):
         def __init__(self) -> None:
@@ -375,7 +375,7 @@ def rms(x: Tensor) -> Tensor:
 
 
 class Speedrun(Model):
-    """modded-nanogpt: norms without γ, the embedding mixed in again, U-net's skips, squared ReLU."""
+    """modded-nanogpt: norms without γ, the embedding mixed in again, skips as in U-Net, squared ReLU."""
 
     class Layer(nn.Module):
         def __init__(self) -> None:
@@ -407,7 +407,7 @@ class Speedrun(Model):
 
 
 class Pairs(Model):
-    """flash-attention's and Mamba's form: layers hand on (hidden, residual), and add late."""
+    """The form of flash-attention and Mamba: layers pass on (hidden, residual), and add late."""
 
     class Layer(PreNorm):
         def forward(self, hidden, residual=None):
@@ -427,7 +427,7 @@ class Pairs(Model):
 
 
 class FusedRMSNorm(nn.Module):
-    """Adds, then normalizes, and gives both."""
+    """Adds, then normalizes, and returns both."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -439,7 +439,7 @@ class FusedRMSNorm(nn.Module):
 
 
 class FusedPairs(Model):
-    """vLLM's form: the sums are in the norms."""
+    """The form of vLLM: the sums are fused into the norms."""
 
     class Layer(nn.Module):
         def __init__(self) -> None:
@@ -463,7 +463,7 @@ class FusedPairs(Model):
 
 
 class Shared(Model):
-    """ALBERT's form: one layer, again and again."""
+    """The form of ALBERT: one layer, called repeatedly."""
 
     def __init__(self) -> None:
         super().__init__([PreNorm()])
@@ -475,7 +475,7 @@ class Shared(Model):
 
 
 class Attributes(Model):
-    """Layers in no list."""
+    """Layers as attributes instead of a list."""
 
     def __init__(self) -> None:
         super().__init__([])
@@ -486,8 +486,7 @@ class Attributes(Model):
 
 
 class Conditioned(Model):
-    """DiT's form: norms without parameters, whose shift and scale a condition gives, and branches
-    behind a gate."""
+    """The form of DiT: norms without parameters, whose shift and scale come from a condition, and gated branches."""
 
     class Layer(nn.Module):
         def __init__(self) -> None:
@@ -514,7 +513,7 @@ class Conditioned(Model):
 
 
 class Stages(nn.Module):
-    """Swin's form: stages of layers, and pairs of tokens merged between them."""
+    """The form of Swin: stages of layers, with pairs of tokens merged between them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -565,7 +564,7 @@ def stack(layer: Callable[[], nn.Module]) -> Callable[[], Model]:
 
 
 def normed_stack(layer: Callable[[], nn.Module]) -> Callable[[], Model]:
-    """Of layers that end with a norm."""
+    """Returns a model of layers that end with a norm."""
     return lambda: Model((layer() for _ in range(LAYERS)), nn.Identity())
 
 
@@ -605,7 +604,7 @@ SOUND: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-# Those whose tokens see each other in both directions, and are asked for themselves.
+# Models whose tokens attend in both directions. Their loss is that of the same token.
 BIDIRECTIONAL = ("macaron", "lists", "inner norms", "conditioned", "torch encoder, pre-norm",
                  "torch encoder, post-norm", "torch transformer")
 
@@ -615,7 +614,8 @@ def batch(seed: int = 0) -> Tensor:
 
 
 def loss_of(name: str, tokens: Tensor) -> Callable[[Tensor], Tensor]:
-    """Of the next token, or of this one, or, for a sequence's logits, of its first."""
+    """The loss of the next token, of the same token in bidirectional models, or of the first
+    token for a sequence's logits."""
     def loss(logits: Tensor) -> Tensor:
         if logits.dim() == 2:
             return F.cross_entropy(logits, tokens[:, 0])

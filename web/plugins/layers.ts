@@ -5,7 +5,7 @@ import type { Plugin } from 'vite';
 
 const web = fileURLToPath(new URL('..', import.meta.url));
 
-/** The folders that have a style sheet. Where two sheets style one element, the later folder wins. */
+/** The folders that have a style sheet. If two sheets style the same element, the later folder wins. */
 const FOLDERS = [
   'node_modules/katex/dist',
   'src',

@@ -1,4 +1,4 @@
-// The messages of the page, found in its sources: t`…`, msg`…`, plural(…) and <Trans>…</Trans>.
+// Finds the page's messages in its sources: t`…`, msg`…`, plural(…) and <Trans>…</Trans>.
 
 import { parseAst, transformWithOxc } from 'vite';
 import { tagged, templateOf } from '../src/language/template';
@@ -65,7 +65,7 @@ function childrenOf(element: Node): Node | undefined {
   return properties.find(({ key }: Node) => key?.name === 'children')?.value;
 }
 
-/** As messageOf() in src/language/text.tsx writes it. */
+/** The message of a child, built like messageOf() in src/language/text.tsx. */
 function written(child: Node | undefined, count: { elements: number }): string {
   if (child === undefined) return '';
   if (child.type === 'ArrayExpression') {

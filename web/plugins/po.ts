@@ -8,19 +8,19 @@ import type { Plugin } from 'vite';
 export interface Entry {
   id: string;
   plural?: string; // the message for more than one
-  forms: string[]; // the translation: '' if there is none; several where a number decides
+  forms: string[]; // the translations: '' if missing; several for a plural
   origins?: string[]; // files
   comments?: string[];
 }
 
 const folder = fileURLToPath(new URL('../src/locales', import.meta.url));
 
-/** Those that have a catalogue: all but English. */
+/** The languages that have a catalogue: all but English. */
 export const translatedLanguages = readdirSync(folder)
   .map((file) => file.replace('.po', ''))
   .filter((language) => language !== 'en');
 
-/** Gives the page `locales/de.js`, which has the German catalogue. */
+/** Adds the catalogue of each language to the page, for example `locales/de.js` for German. */
 export function catalogues(): Plugin {
   const scriptOf = async (language: string) =>
     `globalThis.catalogue=${await catalogueOf(language)}`;
@@ -48,7 +48,7 @@ export async function catalogueOf(language: string): Promise<string> {
   return JSON.stringify(Object.fromEntries(translated.map(({ id, forms }) => [id, forms])));
 }
 
-/** Without comments, and without the head. */
+/** Parses a .po file. Comments and the header are left out. */
 export function parsePo(text: string): Entry[] {
   return text
     .split(/\n\s*\n/)

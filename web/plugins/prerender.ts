@@ -1,6 +1,6 @@
 import { createServer, type Plugin, type UserConfig } from 'vite';
 
-/** Writes the first screen into index.html. */
+/** Renders the first screen into index.html at build time. */
 export function prerender(config: UserConfig): Plugin {
   return {
     name: 'prerender',
@@ -16,7 +16,7 @@ export function prerender(config: UserConfig): Plugin {
   };
 }
 
-/** Has the kernels fetched together with the script. */
+/** Preloads the kernels together with the script. */
 export function preloadKernels(): Plugin {
   return {
     name: 'preload-kernels',

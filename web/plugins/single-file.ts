@@ -3,16 +3,17 @@ import { readFile } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import type { Plugin, Rolldown } from 'vite';
 
-/** What the page finds in itself: a file for each id. */
+/** The files embedded in the page, by id. */
 export type Embedded = Record<string, () => Promise<string | Uint8Array>>;
 
-/** Puts script, styles and what is embedded into the page, whose policy then allows only these. */
+/** Puts the script, the styles and the embedded files into the page. Its
+ * policy then allows only these. */
 export function singleFile(embedded: Embedded): Plugin {
   return {
     name: 'single-file',
     enforce: 'post',
     generateBundle: {
-      order: 'post', // after Vite's own
+      order: 'post', // after Vite's own plugins
       async handler(_, bundle) {
         const files = Object.values(bundle);
         const of = (end: string) => files.filter(({ fileName }) => fileName.endsWith(end));
@@ -46,8 +47,8 @@ async function block([id, read]: [string, Embedded[string]]): Promise<string> {
   return `<script type="application/gzip" id="${id}">${base64}</script>`;
 }
 
-/** Reads the catalogue, if the language has one, and runs the page's script, which takes less than half
- * the room that way. */
+/** Loads the catalogue, if the language has one, and runs the page's script.
+ * Compression halves the script's size. */
 const START = `
 async function textOf(block) {
   const bytes = Uint8Array.from(atob(block.textContent), (character) => character.charCodeAt(0));

@@ -1,7 +1,7 @@
 import type { Plugin } from 'vite';
 
-/** KaTeX's fonts in the one format that every browser with WebAssembly SIMD reads; `only` those whose
- * names match. */
+/** Keeps KaTeX's fonts in WOFF2 only, which every browser with WebAssembly SIMD supports. `only`
+ * selects the fonts whose names match. */
 export function woff2(only = /./): Plugin {
   const face = (rule: string) =>
     only.test(rule)

@@ -1,6 +1,6 @@
-// What must be known before anything is shown: the theme (src/ui/theme.ts has the rest), the language
-// (src/language/), and whether the page is a chapter in a frame or a presentation.
-const LANGUAGES = ['en', 'de', 'es', 'zh']; // as in src/language/language.ts
+// Settings that must be known before the first paint: the theme (see also src/ui/theme.ts), the
+// language (src/language/), and whether the page is embedded or a presentation.
+const LANGUAGES = ['en', 'de', 'es', 'zh']; // the same list as in src/language/language.ts
 const asked = new URLSearchParams(location.search);
 const { dataset } = document.documentElement;
 
@@ -20,7 +20,8 @@ const wanted = [asked.get('lang') ?? '', ...navigator.languages];
 const known = wanted.map((tag) => tag.split('-')[0].toLowerCase());
 const language = known.find((name) => LANGUAGES.includes(name)) ?? 'en';
 document.documentElement.lang = language;
-// Its catalogue runs before the page's script. Where this is no file, the page has the catalogue in itself.
+// Loads the catalogue before the page's script. In the single file, the
+// catalogue is already in the page.
 if (language !== 'en' && document.currentScript.src) {
   document.write(`<script defer src="./locales/${language}.js"><\/script>`);
 }

@@ -73,7 +73,8 @@ function Outputs() {
   );
 }
 
-/** Ctrl+Z; Ctrl+Y and Ctrl+Shift+Z. A text field has an undo of its own. */
+/** Handles the keys of undo and redo: Ctrl+Z, Ctrl+Y and Ctrl+Shift+Z. A
+ * text field has its own undo. */
 function undoByKey(event: KeyboardEvent) {
   const typing = (event.target as HTMLElement).matches('input[type=text], textarea');
   if (typing || !(event.ctrlKey || event.metaKey) || event.altKey) return;

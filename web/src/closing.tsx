@@ -1,4 +1,4 @@
-// What frames the chapters: the goals before them, and what to keep and the sources after them.
+// The parts around the chapters: the goals before them, the summary and the sources after them.
 
 import { t, Trans } from './language/text';
 import { ChapterLink } from './ui/controls';

@@ -19,8 +19,8 @@ followDrags();
 document.title = t`Add & Norm, to see, touch and try`;
 root.removeAttribute('data-prerendered');
 if (embedded !== null) root.replaceChildren();
-// Unlike hydrate(), render() corrects prerendered elements wherever they differ from what this reader must
-// see: texts, attributes, and the values of controls, which the browser may have restored.
+// Unlike hydrate(), render() corrects prerendered elements that differ from this reader's page:
+// texts, attributes, and the values of controls, which the browser may have restored.
 render(embedded === null ? <App /> : <Embed />, root);
 
 loadKernels().then(
@@ -28,7 +28,7 @@ loadKernels().then(
     setKernels(kernels);
     startLink(
       chapters.map(({ source }) => source.id),
-      // In a frame that would scroll the page around it, and take its focus.
+      // In a frame, this would scroll the embedding page and take its focus.
       (chapter) => embedded === null && requestAnimationFrame(() => showChapter(chapter)),
     );
     startHistory();
@@ -40,13 +40,14 @@ loadKernels().then(
   (error) => (failure.value = error instanceof Error ? error.message : String(error)),
 );
 
-/** Whether the reader has asked the browser to load no more than is needed: such a reader gets each
- * chapter when it is near. Not every browser says so. */
+/** Whether the reader has asked the browser to save data. Chapters are then loaded only when they
+ * are near. Not every browser reports this. */
 function savesData(): boolean {
   return (navigator as { connection?: { saveData?: boolean } }).connection?.saveData ?? false;
 }
 
-/** A reader of one chapter has interacted already. */
+/** Calls `start` after the first interaction with the page. Opening a link
+ * to a chapter counts as one. */
 function afterFirstInteraction(start: () => void): void {
   if (currentChapter() !== '') return start();
   const ended = new AbortController();
@@ -59,7 +60,7 @@ function afterFirstInteraction(start: () => void): void {
   }
 }
 
-/** What comes later, so that it is there without the server: chapter by chapter, then the workers. */
+/** Loads the rest chapter by chapter, then the workers, so that the page works without the server. */
 async function loadTheRest(): Promise<void> {
   for (const chapter of chapters) {
     await idle();

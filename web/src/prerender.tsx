@@ -1,4 +1,4 @@
-// The page as it is before its script has run: the build writes it into index.html.
+// Renders the page as it is before its script has run. The build writes it into index.html.
 
 import { renderToString } from 'preact-render-to-string';
 import { App } from './app';

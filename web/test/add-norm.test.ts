@@ -1,4 +1,4 @@
-// Add & Norm in the browser: document 004's controls, its numbers, and the tour.
+// Add & Norm in the browser: the controls of document 004, the numbers, and the tour.
 
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
@@ -35,7 +35,7 @@ function expectClose(found: number[], wanted: number[]) {
   wanted.forEach((v, i) => expect(found[i]).toBeCloseTo(v, 5));
 }
 
-/** Every table and statistic against the formula. */
+/** Compares every table and statistic with the formula. */
 async function expectFormula(
   scope: Locator,
   { gamma = 1, beta = 0, identity = X, branch = BRANCH },
@@ -59,7 +59,7 @@ async function expectFormula(
   expect(await statistic(scope, 'deviation')).toBeCloseTo(deviation, 5);
 }
 
-/** The bars of stage A's three charts: their colours, and how far they reach above zero. */
+/** The bars of stage A's three charts: their colours, and their heights above zero. */
 function barsOfStageA(scope: Locator): Promise<{ colour: string; reach: number[] }[]> {
   return scope
     .locator('.drawing')
@@ -145,7 +145,7 @@ test('bars are as long as their values, in one scale, and have their colours', a
   const [, scaled, unstable] = await barsOfStageA(scope);
   expectBars(
     scaled.reach,
-    BRANCH.map((v) => 10 * v), // cut off at the scale's ends
+    BRANCH.map((v) => 10 * v), // clipped at the ends of the scale
   );
   expect(unstable.colour).toBe('rgb(255, 68, 68)');
   await residual(scope).uncheck();
@@ -278,7 +278,7 @@ test('bars of x and F(x) follow the pointer, F(x) also at ten times', async () =
   await dragTo('F(x) 1', 0.5);
   expect((await vector(scope, 'branch'))[0]).toBe(0);
   await inject(scope).click();
-  await dragTo('F(x) 3', 0.3); // the bar ends at the pointer: about 1, a tenth of it in F(x)
+  await dragTo('F(x) 3', 0.3); // the bar ends at the pointer, where 10·F(x) is about 1
   expect((await vector(scope, 'branch'))[2]).toBe(1);
 });
 
@@ -389,7 +389,7 @@ test('what is changed at the last step of the tour stays', async () => {
   const [page, scope] = await open('an.tour=12&an.unstable=1&an.residual=0');
   const tour = page.getByRole('dialog', { name: 'Guided tour' });
   await tour.getByRole('button', { name: 'Next' }).click();
-  expect(await residual(scope).isChecked()).toBe(true); // the link was the tour's doing
+  expect(await residual(scope).isChecked()).toBe(true); // the link's state was the tour's
   await inject(scope).click();
   await tour.getByRole('button', { name: 'Finish' }).click();
   expect(await inject(scope).count()).toBe(0);

@@ -1,4 +1,4 @@
-// Which axes.
+// The chapter “Which axes”.
 
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
@@ -107,7 +107,7 @@ test('hovering lights another cell, a click chooses it', async () => {
   expect(await words.innerText()).toContain('Sample 3, channel 1');
   await page.mouse.move(box.x + 90, box.y - 10);
   expect(await words.innerText()).toBe(chosen);
-  await page.mouse.click(box.x + box.width - 10, box.y + 60); // on the map of the output
+  await page.mouse.click(box.x + box.width - 10, box.y + 60); // on the output's map
   await page.mouse.move(0, 0);
   expect(await words.innerText()).toContain('Sample 1, channel 6');
 });

@@ -1,4 +1,4 @@
-// Backward: the gradient through the norm.
+// The chapter “Backward”: the gradient through the norm.
 
 import { expect, test } from 'vitest';
 import { LONG, chapter, findings, openPage, statistic, vector } from './page';
@@ -14,7 +14,7 @@ async function open(query = '', options = {}) {
 const mean = (a: number[]) => a.reduce((sum, v) => sum + v, 0) / a.length;
 const times = (a: number[], b: number[]) => a.map((v, i) => v * b[i]);
 
-/** dx by its formula. */
+/** Computes dx by the formula. */
 function backward(x: number[], dy: number[], gamma = 1, rms = false) {
   const centre = rms ? 0 : mean(x);
   const deviation = Math.sqrt(mean(x.map((v) => (v - centre) ** 2)) + 1e-5);

@@ -1,4 +1,4 @@
-// The block.
+// The chapter “The block”.
 
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';

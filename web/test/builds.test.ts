@@ -1,4 +1,4 @@
-// The tests of every build, on the two that `make test` makes.
+// Runs the tests of every build on the two builds that `make test` makes.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,8 +13,8 @@ const folder = process.env.TUTORIAL ?? fileURLToPath(new URL('../dist', import.m
 const openFile = (hash?: string, options?: PageOptions) =>
   openPage(hash, { ...options, file: singleFile });
 
-/** Names the layers in the order in which each style sheet first mentions them. A rule outside them,
- * which would win over all others, appears as its text. */
+/** The layers of each style sheet, in the order of their first mention. A rule outside of all
+ * layers, which would override them, appears as its text. */
 async function layersOf(sheets: string[]): Promise<string[][]> {
   const page = await openPage();
   const names = await page.evaluate(

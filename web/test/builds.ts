@@ -9,7 +9,8 @@ import { differences, looksOf } from './looks';
 import { offered, translation } from './offered';
 import { CHAPTERS, chapter, LONG, measured, openPage, type PageOptions } from './page';
 
-/** The tutorial as one file. `make tutorial` writes it, and `make test` does so before it tests. */
+/** The path of the tutorial as one file. `make tutorial` writes it; `make
+ * test` does so before the tests. */
 export const singleFile =
   process.env.SINGLE_FILE ??
   fileURLToPath(new URL('../../build/addnorm-tutorial.html', import.meta.url));
@@ -24,7 +25,7 @@ const menuOf = (page: Page, language: string, label: string) =>
 const outcome = (page: Page, language: string, verdict: string) =>
   page.locator('.hero-outcome').getByText(translation(language, verdict)).waitFor();
 
-/** Uses the page's first controls as a reader does. `open` opens a page of this build like openPage(). */
+/** Uses the page's first controls like a reader. `open` opens a page of this build like openPage(). */
 export function testsOfControls(open: Open): void {
   test('the language menu opens the page in each language, and Back in the one before', async () => {
     const page = await open('#?hero.norm=0');
@@ -89,10 +90,10 @@ const SCREENS: [string, PageOptions][] = [
   ['390 px by touch, dark', { width: 390, touch: true, theme: 'dark' }],
 ];
 
-/** The one file has the chapter “A real model” without its network. */
+/** The single file has the chapter “A real model” without its network. */
 const COMPARED = CHAPTERS.filter((id) => id !== 'model');
 
-/** Tests that each element has the same style as in the served build. */
+/** Checks that each element has the same style as in the served build. */
 export function testsOfLooks(open: Open): void {
   const expectSameLooks = async (pages: Page[], selector: string) => {
     const [served, built] = await Promise.all(pages.map((page) => looksOf(page, selector)));

@@ -1,4 +1,4 @@
-// One chapter in a frame: ?embed=CHAPTER&hide=PARTS.
+// An embedded chapter: ?embed=CHAPTER&hide=PARTS.
 
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -105,7 +105,7 @@ test.each(chapters.map(({ source }) => source.id))(
       [...document.querySelectorAll<HTMLElement>('.chapter *')]
         .filter((e) => e.children.length === 0 && e.checkVisibility())
         .filter((e) => e.textContent!.trim() || e.matches('input'))
-        .filter((e) => !e.closest('.numbers, .problem, .quiz-question')) // none of the parts
+        .filter((e) => !e.closest('.numbers, .problem, .quiz-question')) // not part of any of them
         .map((e) => e.outerHTML.slice(0, 100)),
     );
     expect(left).toEqual([]);
@@ -131,7 +131,7 @@ async function copied(page: Page, id: string): Promise<string> {
   return page.evaluate(() => navigator.clipboard.readText());
 }
 
-/** A page of another site, which has this in its middle. */
+/** A page of another site with this HTML in its middle. */
 async function host(html: string) {
   const own = '<button autofocus>Own</button>';
   const body = `<!doctype html><title>Host</title><h1>Host</h1>${own}${html}<p style="height: 1200px"></p>`;

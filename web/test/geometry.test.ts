@@ -1,4 +1,4 @@
-// The geometry of LayerNorm: a point in space, dragged and typed, forward and backward.
+// The geometry of LayerNorm: a point in space that is dragged and typed, forward and backward.
 
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
@@ -20,7 +20,7 @@ function expectClose(got: number[], expected: number[], within = 1e-6) {
   got.forEach((v, i) => expect(Math.abs(v - expected[i])).toBeLessThan(within));
 }
 
-/** The steps by their formulas. */
+/** Computes the steps by their formulas. */
 function steps(x: number[], rms: boolean, gamma: number[], beta: number[]) {
   const mean = rms ? 0 : sum(x) / 3;
   const centred = x.map((v) => v - mean);
@@ -62,7 +62,7 @@ async function expectGradient(scope: Locator) {
       remainder,
       dx.map((v) => v * deviation),
     );
-    // Perpendicular to what was projected out, up to ε.
+    // Perpendicular to the removed directions, up to ε.
     expect(Math.abs(dot(remainder, normalized))).toBeLessThan(2e-4);
     if (kind === 'layer') expect(Math.abs(sum(remainder))).toBeLessThan(1e-6);
   }
@@ -90,9 +90,9 @@ test('x̂ lies in the plane and on the circle, or on the sphere; dx is tangent',
 });
 
 test('x is dragged parallel to the picture, and the rest follows; undo takes it back', async () => {
-  const { page, scope } = await open('ge.turn=0&ge.tilt=0'); // feature 2 to the right, 3 upwards
+  const { page, scope } = await open('ge.turn=0&ge.tilt=0'); // feature 2 points right, 3 up
   const handle = scope.getByRole('slider', { name: 'x in LayerNorm' });
-  await handle.hover(); // once it rests
+  await handle.hover(); // waits until it is still
   const before = await vector(scope, 'layer-x');
   const { x, y, width, height } = (await handle.boundingBox())!;
   await page.mouse.move(x + width / 2, y + height / 2);
@@ -113,7 +113,7 @@ test('x and the view follow the pointer where a presentation makes all larger', 
   const page = await openPage('?present=1#geometry?ge.turn=0&ge.tilt=0', {
     level: 0,
     width: 1920,
-    height: 3000, // the step has room to be larger
+    height: 3000, // leaves room for a larger step
   });
   const scope = chapter(page, ID);
   const handle = scope.getByRole('slider', { name: 'x in LayerNorm' });
@@ -177,7 +177,7 @@ test('by keyboard: x along every direction, the view, g', async () => {
   expect(await vector(scope, 'layer-x')).toEqual([1.1, 0.6, -0.1]);
   expect(await handle.getAttribute('aria-valuetext')).toBe('1.1, 0.6, −0.1');
   for (let i = 0; i < 20; ++i) await page.keyboard.press('PageUp');
-  expect((await vector(scope, 'layer-x'))[0]).toBe(3); // and no further
+  expect((await vector(scope, 'layer-x'))[0]).toBe(3); // at the limit
   await scope.getByRole('slider', { name: 'View of RMSNorm', exact: true }).focus();
   await page.keyboard.press('ArrowLeft');
   await page.keyboard.press('ArrowDown');
@@ -246,7 +246,7 @@ test('g along 1 or along x̂ is removed; along the circle it passes', async () =
   const size = (column: number) => number(scope, 'data-backward=length', column);
   await scope.getByRole('button', { name: 'g along 1' }).click();
   expect(await size(0)).toBeLessThan(1e-12);
-  expect(await size(1)).toBeGreaterThan(0.1); // RMSNorm projects nothing along 1
+  expect(await size(1)).toBeGreaterThan(0.1); // RMSNorm does not remove the part along 1
   await scope.getByRole('button', { name: 'g along x̂' }).click();
   expect(await size(0)).toBeLessThan(1e-3);
   await scope.getByRole('button', { name: 'g along the circle' }).click();
@@ -292,7 +292,7 @@ test('fits 360 px, with handles for a finger', LONG, async () => {
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
   for (const name of ['x in LayerNorm', 'g in RMSNorm']) {
     const { width, height } = (await scope.getByRole('slider', { name }).boundingBox())!;
-    expect(Math.min(width, height)).toBeGreaterThan(43.9); // but for rounding
+    expect(Math.min(width, height)).toBeGreaterThan(43.9); // up to rounding
   }
   const [x, g] = [await vector(scope, 'layer-x'), await vector(scope, 'layer-g')];
   await dragByFinger(scope.getByRole('slider', { name: 'x in LayerNorm' }), 30, 30);

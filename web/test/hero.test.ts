@@ -1,4 +1,4 @@
-// The hero: alive by itself, two switches, and every state still and legible.
+// The hero: the animation, the two switches, and a still, legible picture of every state.
 
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
@@ -14,7 +14,7 @@ async function open(hash = '', options: PageOptions = {}): Promise<Page> {
 
 const verdict = (page: Page) => outcome(page).locator('strong').textContent();
 
-/** A digest of what the canvas shows. */
+/** A hash of the canvas. */
 const picture = (page: Page) =>
   page.locator('.hero-lanes').evaluate((canvas: HTMLCanvasElement) => canvas.toDataURL());
 
@@ -29,7 +29,7 @@ test('flips of the switches, by mouse and by keyboard, are measured and said', a
   await norm.focus();
   await page.keyboard.press('Space');
   await expect.poll(() => verdict(page)).toBe('It fades.');
-  await page.waitForTimeout(500); // what follows at once is one gesture, which Undo takes back whole
+  await page.waitForTimeout(500); // faster changes are one gesture, which Undo reverts together
   await add.check();
   await expect.poll(() => verdict(page)).toBe('It explodes.');
   await page.getByRole('button', { name: 'Undo' }).click();

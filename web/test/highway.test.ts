@@ -6,7 +6,7 @@ import { LONG, chapter, findings, openPage, read } from './page';
 
 const LANES = ['Neither', 'Norm only', 'Residual only', 'Both'];
 
-/** Opens the chapter, and waits for stacks of so many layers. */
+/** Opens the chapter and waits for stacks with `layers` layers. */
 async function open(query: string, layers: number, options = {}): Promise<[Page, Locator]> {
   const page = await openPage(`#highway${query && `?${query}`}`, options);
   const part = chapter(page, 'highway');
@@ -46,7 +46,8 @@ test('measures four stacks: one value for each layer and the end', async () => {
   const gradients = await curves(part, 'Gradient');
   const ratio = (lane: string) => gradients.get(lane)![0] / gradients.get(lane)![23];
   expect(ratio('Neither')).toBeLessThan(1e-20);
-  // By chance of weights and windows it is 0.003 to 0.3 of the last layer's: far from what has no norm.
+  // Depending on weights and windows, it is 0.003 to 0.3 times that of the last layer. Without a
+  // norm it is far smaller.
   expect(ratio('Norm only')).toBeGreaterThan(1e-5);
   expect(ratio('Norm only')).toBeLessThan(10);
   for (const lane of ['Residual only', 'Both']) {
@@ -54,7 +55,7 @@ test('measures four stacks: one value for each layer and the end', async () => {
     expect(ratio(lane)).toBeLessThan(1e2);
   }
   const alike = await curves(part, 'Tokens alike');
-  // By chance two windows of the bundled text repeat more or less: this is no sharp bound.
+  // Windows of the bundled text repeat each other more or less by chance, so this bound is loose.
   expect(alike.get('Neither')![0]).toBeLessThan(0.5);
   for (const lane of ['Neither', 'Norm only']) {
     expect(alike.get(lane)!.at(-1)).toBeGreaterThan(0.9999);

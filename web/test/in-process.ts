@@ -1,4 +1,4 @@
-// A SessionHost without a thread, for unit tests.
+// A SessionHost without a worker, for unit tests.
 
 import type { Kernels } from '../src/kernels/kernels';
 import { answer, Remote, type Request } from '../src/kernels/remote';

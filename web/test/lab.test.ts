@@ -1,10 +1,10 @@
-// The lab: the lab's figures, run in a worker.
+// The lab: its figures, run in a worker.
 
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { LONG, chapter, findings, openPage } from './page';
 
-/** Opens the chapter, and waits for the figure. */
+/** Opens the chapter and waits for the figure. */
 async function open(query: string, figure: string, options = {}): Promise<[Page, Locator]> {
   const page = await openPage(`#lab${query && `?${query}`}`, options);
   const part = chapter(page, 'lab');
@@ -35,7 +35,7 @@ test('a bug turns the verdict, with what it is beside it', async () => {
   await part.locator('[data-verdict="outside"]').waitFor();
   expect(await part.locator('[data-check="outside"]').count()).toBeGreaterThan(0);
   await part.getByText('no sublayer adds the stream.', { exact: true }).waitFor();
-  await page.waitForTimeout(500); // what changes within 400 ms is one gesture, undone at once
+  await page.waitForTimeout(500); // changes within 400 ms are one gesture, undone together
   await part.getByLabel('Break it').selectOption('half statistics');
   await part.getByText('This figure does not detect the bug.').waitFor();
   await page.getByRole('button', { name: 'Undo' }).click();

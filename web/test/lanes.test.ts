@@ -15,7 +15,7 @@ function expectClose(actual: number[], expected: number[]) {
   actual.forEach((v, i) => expect(v).toBeCloseTo(expected[i], 5));
 }
 
-/** The rows of M, of what is read alone. */
+/** The rows of M, for the inputs of the sublayers only. */
 async function mixing(lanes: Locator): Promise<number[][]> {
   const rows = await lanes.locator('tr[data-mixing]').all();
   return Promise.all(
@@ -23,7 +23,7 @@ async function mixing(lanes: Locator): Promise<number[][]> {
   );
 }
 
-/** The list beside the first figure. */
+/** The list of arrangements at the first figure. */
 const arrangement = (lanes: Locator) =>
   lanes.getByRole('combobox', { name: 'Arrangement' }).first();
 

@@ -1,4 +1,4 @@
-// What the page shows of the library's own text: names of placements, and the lab.
+// The texts of the library that the page shows: names of placements, and the lab.
 
 import { pathToFileURL } from 'node:url';
 import { compile } from 'addnorm/compile';
@@ -10,7 +10,8 @@ import { withLabels } from '../src/language/drawing';
 import { pieces, withoutNumbers } from '../src/language/template';
 import { Lab, type LabRequest, type LabRun } from '../src/kernels/lab';
 
-/** As pieces without their numbers, and without what has no translation: names of placements. */
+/** The pieces of the texts without their numbers. Pieces that are never translated, the names of
+ * placements, are left out. */
 export async function libraryMessages(): Promise<string[]> {
   const texts = await libraryTexts();
   const names = new Set([...kernels.placements(), ...kernels.lanes.rows()].map(({ name }) => name));
@@ -33,8 +34,8 @@ async function libraryTexts(): Promise<string[]> {
   ];
 }
 
-/** The figure as the page first has it; and with the least of each option, where claims do not apply,
- * and a bug. */
+/** Two requests for a figure: with its initial options, and with a bug and the least value of each
+ * option, for which claims do not apply. */
 function requestsOf(figure: string): LabRequest[] {
   state.figure.read(figure);
   const first = request();

@@ -1,5 +1,5 @@
-// How soon the page is alive and what that costs, with files as hosts send them, on this machine and
-// on a slow phone: figures to read, no limits.
+// The page's load time and its cost, with files as hosts send them, on this machine and on a
+// simulated slow phone. The figures are for reading; there are no limits.
 
 import { fileURLToPath } from 'node:url';
 import type { CDPSession, Page } from 'playwright-core';
@@ -22,7 +22,7 @@ interface Slowness {
   kilobits?: number;
 }
 
-/** A page that is about to load, under this slowness; its session, and the bytes that came. */
+/** A page that is about to load at this speed, its session, and the number of received bytes. */
 async function prepared({ cpu, kilobits }: Slowness) {
   const blank = await openPage('', { address: server.address, before: watch, everything: true });
   const page = await blank.context().newPage();
@@ -46,7 +46,7 @@ async function prepared({ cpu, kilobits }: Slowness) {
   return { page, session, received };
 }
 
-/** In the page: when the hero has been computed, and how far things moved. */
+/** Runs in the page: records when the hero is computed, and the layout shift. */
 function watch(): void {
   const state = { alive: 0, shift: 0 };
   Object.assign(window, { watched: state });
@@ -95,7 +95,7 @@ test.each(SLOWNESSES)('the first screen: $name', async (slowness) => {
 
 const kilobytes = (bytes: number) => Math.round(bytes / 1000);
 
-/** Memory and nodes after a collection. */
+/** The memory and the nodes after a garbage collection. */
 async function held(session: CDPSession): Promise<{ heap: number; nodes: number }> {
   await session.send('HeapProfiler.collectGarbage');
   const { metrics } = await session.send('Performance.getMetrics');

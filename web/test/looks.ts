@@ -7,8 +7,8 @@ export interface Looks {
   styles: string[]; // each a line for each property
 }
 
-/** Returns the computed styles of the elements that a selector finds, of all elements within these, and of
- * their ::before and ::after. Shapes and places in drawings are attributes and are left out. */
+/** Returns the computed styles of the elements that a selector finds, of their descendants, and of
+ * all ::before and ::after. Shapes and positions in drawings are attributes and are left out. */
 export function looksOf(page: Page, selector: string): Promise<Looks> {
   return page.evaluate((selector) => {
     const DRAWN = /^(--|d$|c?[xy]$|r[xy]?$|transform)/;
@@ -45,7 +45,7 @@ export function looksOf(page: Page, selector: string): Promise<Looks> {
   }, selector);
 }
 
-/** Lists the properties that `found` has otherwise than `expected`, once for each kind of element. */
+/** Lists the properties that differ between `found` and `expected`, once for each kind of element. */
 export function differences(expected: Looks, found: Looks): string[] {
   const all = found.elements.flatMap(({ name, style }, i) => {
     const other = expected.elements[i];

@@ -1,4 +1,4 @@
-// Run folders as `addnorm train` writes them, with made-up numbers that look like training.
+// Run folders like those of `addnorm train`, with made-up numbers that look like training.
 
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ export class MadeRun {
     writeFileSync(join(folder, '.lock'), '');
   }
 
-  /** Goes on with these steps, with a validation at each hundredth. */
+  /** Continues with these steps, with a validation at every hundredth. */
   train(first: number, last: number): void {
     const lines = [];
     for (let step = first; step <= last; step++) {

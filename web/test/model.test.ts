@@ -4,7 +4,7 @@ import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { LONG, chapter, findings, openPage, read } from './page';
 
-/** Opens the chapter, and waits until its prompt has been read. */
+/** Opens the chapter and waits until its prompt has been read. */
 async function open(query = '', options = {}): Promise<[Page, Locator]> {
   const page = await openPage(`#model${query && `?${query}`}`, options);
   const part = chapter(page, 'model');
@@ -24,7 +24,7 @@ test('shows a trained network: its stream, its features, its γ, its predictions
   expect(await part.locator('tr[data-layer]').count()).toBe(9);
   const end = await row(part, 'layer="8"');
   expect(end).toHaveLength(32);
-  expect(end).toEqual([...end].sort((a, b) => b - a)); // the largest first
+  expect(end).toEqual([...end].sort((a, b) => b - a)); // sorted, largest first
   expect(Math.hypot(...end) / Math.sqrt(32)).toBeCloseTo(stream.at(-1)!, 4);
   expect(await part.locator('tr[data-gamma]').count()).toBe(17);
   const bytes = await part.locator('tr[data-byte] td').allTextContents();

@@ -1,4 +1,4 @@
-// The languages that the page offers, and what its texts are in them.
+// The languages of the page, and its texts in them.
 
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,4 @@
-// How fast the page answers: figures to read, no limits. `make bench` runs them.
+// The response times of the page: figures for reading, without limits. `make bench` runs them.
 
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -32,7 +32,7 @@ test('from navigation to chapter 1, which then answers', async () => {
   report('navigation to chapter 1', times, 0);
 });
 
-/** From the change of a control until a cell of a table has changed: computed, drawn, rendered. */
+/** The time from the change of a control until a table cell has changed and is rendered. */
 async function answerTimes(page: Page, control: Locator, cell: Locator, values: string[]) {
   await control.evaluate((input) => input.setAttribute('data-changed', ''));
   await cell.evaluate((td) => td.setAttribute('data-watched', ''));
@@ -141,7 +141,7 @@ test('a step of training, in a worker and natively', async () => {
     rmSync(out, { recursive: true });
     return performance.now() - start;
   };
-  // Without and with warm-up; what is not a step goes out in the difference.
+  // With and without warm-up, hence ÷ 2. The difference cancels the time outside of steps.
   const native = () => (study(2 * steps) - study(steps)) / (2 * steps);
   const inWorkers = async () => {
     const page = await openPage(`#placement?pl.steps=${steps}`, { everything: true });

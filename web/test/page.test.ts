@@ -1,4 +1,4 @@
-// The page as a whole: what every chapter shares.
+// The page as a whole: the parts that all chapters share.
 
 import { createReadStream, readdirSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -62,7 +62,7 @@ test('the skip link and the chapters’ links keep the state', async () => {
 test('what a text box refused goes with a reset', async () => {
   const page = await openPage('#step-by-step?st.x=1,two');
   const box = page.getByRole('textbox', { name: 'Vector' });
-  expect(await box.inputValue()).toBe('1,two'); // beside what is wrong with it
+  expect(await box.inputValue()).toBe('1,two'); // beside its error message
   await page.getByRole('button', { name: 'Reset all' }).click();
   expect(await box.inputValue()).toBe('1, 2, 3, 4');
   await box.fill('1 two');
@@ -99,7 +99,8 @@ test('a finger drags the end of a bar at once; a swipe over the rest of it scrol
   for (const dy of [-15, -30, -45, -60]) await finger('touchMove', dy);
   await finger('touchEnd');
   expect(await bar.getAttribute('aria-valuenow')).toBe('1');
-  // Not by the 60 pixels of the drag; formulas whose fonts arrive may still move it a little.
+  // The drag's 60 pixels did not scroll the page. Formulas may still move it
+  // a little when their fonts load.
   expect(Math.abs((await page.evaluate(() => scrollY)) - scrolled)).toBeLessThan(20);
 });
 
@@ -391,7 +392,7 @@ test('no file of the build names another host to load from', () => {
   );
   const page = files.filter((file) => statSync(file).isFile() && /\.(html|css)$/.test(file));
   for (const file of page) {
-    const loads = readFileSync(file, 'utf8').replace(/<a href="https:[^"]*">/g, ''); // as a reader may
+    const loads = readFileSync(file, 'utf8').replace(/<a href="https:[^"]*">/g, ''); // except links
     expect(loads).not.toMatch(/(?:src|href|url)\s*[=(]\s*["']?https?:/);
   }
 });
@@ -401,7 +402,7 @@ test('a link is copied where the page has no clipboard, as on http, without answ
     before: () => Object.defineProperty(navigator, 'clipboard', { value: undefined }),
   });
   const button = page.getByRole('button', { name: 'Copy link' });
-  await page.waitForLoadState('networkidle'); // until the chapters beside it have their heights
+  await page.waitForLoadState('networkidle'); // until the neighbouring chapters have their heights
   await page.locator('.contents a[aria-current]', { hasText: 'Quiz' }).waitFor();
   await button.focus();
   await page.keyboard.press('Enter');

@@ -1,12 +1,12 @@
-// A page of the tutorial in Debian's Chromium. A test that uses it fails on a console error, on an
-// uncaught error and on any request to elsewhere.
+// A page of the tutorial in Debian's Chromium. A test that uses it fails on a console error, an
+// uncaught error, or a request to another host.
 
 import axe from 'axe-core';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, inject } from 'vitest';
 import { launchChromium } from './chromium';
 
-/** The chapters that the page must have, in their order. */
+/** The chapters of the page, in their order. */
 export const CHAPTERS = [
   'add-norm',
   'step-by-step',
@@ -22,7 +22,7 @@ export const CHAPTERS = [
   'lab',
 ];
 
-/** Of a test that takes too long for every change: `make test-all` runs it. */
+/** Marks a test that is too slow for every change. `make test-all` runs it. */
 export const LONG = { tags: 'long' } as const;
 
 export interface PageOptions {
@@ -31,24 +31,24 @@ export interface PageOptions {
   theme?: 'light' | 'dark';
   reducedMotion?: boolean;
   touch?: boolean;
-  /** Whether chapters are loaded that are not near, which takes seconds of a processor. Without it the
-   * reader saves data. */
+  /** Whether chapters that are not near are loaded, which takes seconds of CPU time.
+   * Otherwise the reader saves data. */
   everything?: boolean;
   /** Runs in the page before its own scripts. */
   before?(): void;
-  /** Where the page is served, if not by `addnorm serve`. */
+  /** The address of the page if `addnorm serve` does not serve it. */
   address?: string;
-  /** The page, if it is not served at all. */
+  /** The file of the page if it is not served. */
   file?: string;
-  /** What to wait for: the page, or the sentence that says why there is none. */
+  /** The element to wait for: the heading, or the error message in place of the page. */
   until?: 'heading' | 'alert';
   heading?: string;
-  level?: number; // of the heading; 2 where a chapter stands alone, 0 for none
-  /** Another address that may be loaded from: that of a page in a frame. */
+  level?: number; // the heading's; 2 for an embedded chapter, 0 for none
+  /** Another allowed address: that of a page in a frame. */
   framed?: string;
-  /** Files that come changed: a pattern of their addresses, and what becomes of their text. */
+  /** Files to change: a pattern of their addresses, and a function of their text. */
   changed?: Record<string, (text: string) => string>;
-  /** What the page may complain of. */
+  /** Errors that the page may report. */
   expected?: RegExp;
 }
 
@@ -65,7 +65,8 @@ afterEach(async () => {
   expect(found, 'what the page complained of').toEqual([]);
 });
 
-/** Opens the page at a link such as '#add-norm?an.gamma=2', and waits until it and its chapter are there. */
+/** Opens the page at a link such as '#add-norm?an.gamma=2' and waits until
+ * it and its chapter are loaded. */
 export async function openPage(hash = '', options: PageOptions = {}): Promise<Page> {
   const address = options.file ? `file://${options.file}` : (options.address ?? inject('address'));
   const context = await browser.newContext({
@@ -109,8 +110,8 @@ export async function openPage(hash = '', options: PageOptions = {}): Promise<Pa
   return page;
 }
 
-/** Waits until no chapter is still to be loaded. A page opened at its top loads them after the reader's
- * first interaction, which this is. */
+/** Waits until every chapter is loaded. A page opened at its top loads them after the reader's
+ * first interaction, which this function triggers. */
 export async function everyChapter(page: Page): Promise<void> {
   await page.mouse.wheel(0, 1);
   await page.waitForFunction(() => !document.querySelector('.chapter-room'));
@@ -120,11 +121,11 @@ function saveData(): void {
   Object.defineProperty(navigator, 'connection', { value: { saveData: true } });
 }
 
-/** Scrolls to what is measured only when the reader comes near, until nothing is left to measure. */
+/** Scrolls to the parts that are measured only when the reader is near, until all are measured. */
 export async function measured(section: Locator): Promise<void> {
   const waiting = section.locator('.wait, [aria-busy=true]');
   for (let left = await waiting.count(); left > 0; left = await waiting.count()) {
-    await waiting.evaluateAll(([first]) => first?.scrollIntoView()); // it may have gone meanwhile
+    await waiting.evaluateAll(([first]) => first?.scrollIntoView()); // it may be gone by now
     await expect.poll(() => waiting.count(), { timeout: 30_000 }).toBeLessThan(left);
   }
 }
@@ -134,12 +135,12 @@ export function chapter(page: Page, id: string): Locator {
   return page.locator(`section#${id}`);
 }
 
-/** A number as the page writes it. */
+/** Reads a number as the page writes it. */
 export function read(text: string): number {
   return Number(text.replaceAll('−', '-'));
 }
 
-/** A number that the page shows rounded. */
+/** The full value of a number that the page shows rounded. */
 export async function statistic(scope: Locator, name: string): Promise<number> {
   return Number(await scope.locator(`[data-stat="${name}"] data`).getAttribute('value'));
 }
@@ -150,7 +151,7 @@ export async function vector(scope: Locator, id: string): Promise<number[]> {
   return (await cells.allTextContents()).map(read);
 }
 
-/** Drags the middle of an element by a finger that was not on the page before. */
+/** Drags the middle of an element with a new touch. */
 export async function dragByFinger(target: Locator, dx: number, dy: number): Promise<void> {
   await target.scrollIntoViewIfNeeded();
   const page = target.page();
@@ -169,8 +170,8 @@ export async function dragByFinger(target: Locator, dx: number, dy: number): Pro
   await send('touchEnd', 1);
 }
 
-/** What axe-core finds in the part of the page that a selector gives. Takes the other chapters away,
- * which axe would look through for seconds. */
+/** The findings of axe-core in the part of the page that a selector gives. Removes the other
+ * chapters, which axe would search for seconds. */
 export async function findings(page: Page, selector: string): Promise<string[]> {
   await page.evaluate(axe.source);
   const results = await page.evaluate(async (within) => {

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { test } from 'vitest';
 import { chapter, openPage, type PageOptions } from './page';
 
-/** What each picture shows: the page's state, what stands at its top, and the theme. */
+/** The pictures: the page's state, the element at the top, and the theme. */
 const PICTURES: Record<string, [state: string, top: string, theme: PageOptions['theme']]> = {
   'add-norm': ['an.unstable=1', '.an-stages', 'dark'],
   'step-by-step': ['', '.st-cards', 'light'],
@@ -25,9 +25,9 @@ test.each(Object.entries(PICTURES))('%s', async (id, [state, top, theme]) => {
   const page = await openPage(`#${id}?${state}`, { theme, height: 800, everything: true });
   const shown = chapter(page, id).locator(top).first();
   await shown.waitFor();
-  await page.waitForTimeout(6000); // until every chapter is there, and workers have answered
+  await page.waitForTimeout(6000); // until every chapter is loaded, and workers are done
   await shown.evaluate((element) => {
-    const { height } = document.querySelector('.toolbar')!.getBoundingClientRect(); // it sticks
+    const { height } = document.querySelector('.toolbar')!.getBoundingClientRect(); // sticky
     scrollBy(0, element.getBoundingClientRect().top - height - 24);
   });
   await page.waitForTimeout(3000);

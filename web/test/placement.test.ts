@@ -1,4 +1,4 @@
-// Where the norm goes: the five slots, measured and trained in workers.
+// The chapter “Where the norm goes”: the five slots, measured and trained in workers.
 
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
@@ -43,7 +43,7 @@ test('each named placement is one click: name, equation and diagram follow', asy
   await names.filter({ hasText: /^pre$/ }).click();
   const diagram = part.locator('.placement-diagram');
   expect(await diagram.getAttribute('aria-label')).toContain('a norm before F, and a final norm');
-  await page.waitForTimeout(500); // so that what follows is a gesture of its own
+  await page.waitForTimeout(500); // starts a new gesture
   await diagram.locator('.slot', { hasText: 'after' }).click();
   expect(await part.getByRole('checkbox', { name: 'after the sum' }).isChecked()).toBe(true);
   expect(await nameOf(part)).toBe('your own');
@@ -57,9 +57,9 @@ test('the switchboard by keyboard; the link reopens it', async () => {
   await page.keyboard.press('Space');
   expect(await nameOf(part)).toBe('none');
   await page.keyboard.press('Tab'); // final
-  await page.keyboard.press('Tab'); // the drawer
+  await page.keyboard.press('Tab'); // the details
   await page.keyboard.press('Enter');
-  await page.keyboard.press('Tab'); // kind of norm
+  await page.keyboard.press('Tab'); // the kind of norm
   await page.keyboard.press('Tab'); // skip
   await page.keyboard.press('ArrowRight');
   expect(await nameOf(part)).toBe('plain');
@@ -125,7 +125,7 @@ test('stops, goes on, and a reset ends it', async () => {
   await expect.poll(step, { timeout: 10_000 }).toBeGreaterThan(0);
   await part.getByRole('button', { name: 'Stop' }).click();
   let stopped = await step();
-  const rests = async () => stopped === (stopped = await step()); // the steps under way have ended
+  const rests = async () => stopped === (stopped = await step()); // no step in progress
   await expect.poll(rests, { interval: 500, timeout: 10_000 }).toBe(true);
   await part.getByRole('button', { name: 'Go on' }).click();
   await expect.poll(step, { timeout: 10_000 }).toBeGreaterThan(stopped);

@@ -1,14 +1,15 @@
-// The build renders the first screen in English, in the theme of the system and with initial values. After
-// the page's script has run, the page must equal one that was not prerendered.
+// The build renders the first screen in English, in the system's theme and with initial values.
+// After its script has run, the page must equal one that was not prerendered.
 
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { openPage, type PageOptions } from './page';
 
-/** Returns a line for each element outside the chapters' views: attributes, state of a control, text. */
+/** Returns a line for each element outside the chapters' views: its
+ * attributes, control state and text. */
 function tree(page: Page): Promise<string[]> {
   return page.evaluate(() => {
-    const STATE = ['value', 'checked', 'selected'] as const; // as attributes these are initial values
+    const STATE = ['value', 'checked', 'selected'] as const; // the attributes are initial values
     const linesOf = (element: Element): string[] => {
       const attributes = [...element.attributes]
         .filter(({ name }) => !STATE.some((state) => state === name))
@@ -32,7 +33,7 @@ function tree(page: Page): Promise<string[]> {
   });
 }
 
-/** Opens the page with its first screen, or without. */
+/** Opens the page, with or without the prerendered first screen. */
 function open(address: string, options: PageOptions, isPrerendered: boolean): Promise<Page> {
   const without = (html: string) => html.replace(/(<div id="app").*?(<noscript>)/s, '$1></div>$2');
   const changed = { '**/': without, '**/\\?*': without };

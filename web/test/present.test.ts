@@ -10,7 +10,7 @@ const bar = (page: Page) => page.getByRole('toolbar', { name: 'Presentation' });
 const place = async (page: Page) =>
   (await bar(page).getByRole('status').textContent())!.replace(/^\d+ /, '');
 
-/** The headings in sight. */
+/** The visible headings. */
 const headings = (page: Page) => page.locator('h2:visible, h3:visible').allTextContents();
 
 async function present(query = '', options: PageOptions = {}): Promise<Page> {
@@ -23,7 +23,7 @@ async function present(query = '', options: PageOptions = {}): Promise<Page> {
 test('starts from the toolbar at the chapter in sight, and Escape goes back to the page', async () => {
   const page = await openPage('#backward');
   await page.locator('nav [aria-current]', { hasText: 'Backward' }).waitFor();
-  // Playwright's own click would first scroll the page, as the toolbar sticks to its top.
+  // Playwright's click would first scroll the page, because the toolbar is sticky.
   const button = page.getByRole('button', { name: 'Present', exact: true });
   const { x, y } = (await button.boundingBox())!;
   await page.mouse.click(x + 5, y + 5);
@@ -31,7 +31,7 @@ test('starts from the toolbar at the chapter in sight, and Escape goes back to t
   expect(await page.locator('.hero').isVisible()).toBe(false);
   expect(await page.getByRole('navigation').count()).toBe(0);
   expect(await page.evaluate(() => document.fullscreenElement !== null)).toBe(true);
-  await page.evaluate(() => document.exitFullscreen()); // as the browser does at Escape
+  await page.evaluate(() => document.exitFullscreen()); // the browser does this at Escape
   await expect.poll(() => bar(page).count()).toBe(0);
   expect(await page.locator('.toolbar').isVisible()).toBe(true);
   expect(page.url()).not.toContain('present');
@@ -45,12 +45,12 @@ test('f fills the screen, and leaves it without an end of the presentation', asy
   for (const expected of [true, false, true, false]) {
     await page.keyboard.press('f');
     await expect.poll(filled).toBe(expected);
-    await page.waitForTimeout(200); // for what follows the change
+    await page.waitForTimeout(200); // waits for reactions to the change
     expect(await place(page)).toBe('Backward step 1 of 3');
   }
   await page.keyboard.press('f');
   await expect.poll(filled).toBe(true);
-  await page.evaluate(() => document.exitFullscreen()); // as the browser does at Escape
+  await page.evaluate(() => document.exitFullscreen()); // the browser does this at Escape
   await expect.poll(() => bar(page).count()).toBe(0);
 });
 
@@ -109,7 +109,7 @@ test('? shows the keys', async () => {
   expect(await keys.count()).toBe(0);
 });
 
-/** The window of notes follows the presentation, leads it, and goes with it. */
+/** The window of notes follows the presentation, controls it, and closes with it. */
 async function expectSpeaker(page: Page): Promise<void> {
   const opened = page.context().waitForEvent('page');
   await page.keyboard.press('w');

@@ -1,13 +1,13 @@
-// The page on paper: what Print prepares, and the PDF that Chromium makes of it.
+// The printed page: the preparation by Print, and Chromium's PDF.
 
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { hasSingleFile, singleFile } from './builds';
 import { LONG, openPage, type PageOptions } from './page';
 
-const WIDTH = (180 / 25.4) * 96; // of A4 between its margins, in pixels
+const WIDTH = (180 / 25.4) * 96; // the width of A4 between its margins, in pixels
 
-/** The page as it is when the browser is asked to print. */
+/** The page at the moment when the browser is asked to print. */
 async function printed(options: PageOptions = {}): Promise<Page> {
   const page = await openPage('#highway?hw.layers=6', {
     ...options,
@@ -36,7 +36,7 @@ async function expectHandout(page: Page): Promise<void> {
     expect(await page.locator(`${selector} >> visible=true`).count(), selector).toBe(0);
   }
   const ground = () => getComputedStyle(document.documentElement).getPropertyValue('--text');
-  expect(await page.evaluate(ground)).toBe('#172033'); // that of the light theme
+  expect(await page.evaluate(ground)).toBe('#172033'); // from the light theme
   const widths = await page
     .locator('.figure svg')
     .evaluateAll((all) => all.map((svg) => svg.getBoundingClientRect().width));
@@ -44,7 +44,7 @@ async function expectHandout(page: Page): Promise<void> {
   expect(Math.max(...widths)).toBeLessThanOrEqual(WIDTH + 1);
   for (const question of await page.locator('.guess .choice').all()) {
     expect(await question.locator('label >> visible=true').count()).toBeGreaterThan(2);
-    const isOpen = (await question.locator('.handout-answer').count()) === 0; // training tells
+    const isOpen = (await question.locator('.handout-answer').count()) === 0; // needs training
     if (!isOpen) expect(await question.innerText()).toMatch(/Answer: \S/);
   }
   const asked = page.locator(
@@ -61,7 +61,7 @@ async function expectHandout(page: Page): Promise<void> {
 
 test('all chapters are there, light, without controls, as wide as the paper', LONG, async () => {
   const page = await printed({ theme: 'dark' });
-  expect(await page.locator('#model [data-byte]').count()).toBe(8); // what is loaded last
+  expect(await page.locator('#model [data-byte]').count()).toBe(8); // loaded last
   await expectHandout(page);
   const settings = page.locator('#highway .controls');
   expect(await settings.innerText()).toMatch(/Layers\s*6/);

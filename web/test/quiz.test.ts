@@ -1,4 +1,4 @@
-// The quiz.
+// The chapter “Quiz”.
 
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// The page of training runs, over run folders that grow meanwhile.
+// The page of training runs, over run folders that grow during the test.
 
 import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,14 +18,14 @@ beforeEach(async ({ onTestFinished }) => {
   folder = mkdtempSync(join(tmpdir(), 'addnorm-runs-'));
   server = await startServer(['--port', '0', '--runs', folder]);
   onTestFinished(() => {
-    server.stop(); // the page, which would miss it, is closed by now
+    server.stop(); // the page, which would report it, is closed by now
     rmSync(folder, { recursive: true });
   });
 });
 
 const SETTINGS = { steps: 2000, layers: 3, placement: 'pre', lr: 0.001 };
 
-/** A run that is done, and one in a folder below that has stopped. */
+/** A finished run, and a stopped one in a subfolder. */
 function twoRuns(): [MadeRun, MadeRun] {
   const done = new MadeRun(join(folder, 'done'), { ...SETTINGS, steps: 300 });
   done.train(1, 300);
@@ -39,7 +39,7 @@ function twoRuns(): [MadeRun, MadeRun] {
 const openRuns = (hash = '', options: PageOptions = {}) =>
   openPage(`runs.html${hash}`, { address: server.address, heading: 'Training runs', ...options });
 
-/** One curve of a chart's table; NaN where it has no value. */
+/** A curve of a chart's table; NaN where it has no value. */
 async function curve(page: Page, chart: string, name: string): Promise<number[]> {
   const row = page.locator('figure', { hasText: chart }).locator(`tr[data-curve="${name}"]`);
   const cells = await row.locator('td').allTextContents();
@@ -49,7 +49,7 @@ async function curve(page: Page, chart: string, name: string): Promise<number[]>
 const lengthOf = async (page: Page, name: string) =>
   (await curve(page, 'Gradient norm', name)).filter(Number.isFinite).length;
 
-/** Waits until a curve has so many points. */
+/** Waits until a curve has this many points. */
 const grownTo = (page: Page, name: string, points: number) =>
   expect.poll(() => lengthOf(page, name), { timeout: 20_000 }).toBe(points);
 
@@ -66,7 +66,7 @@ test('lists runs with what they differ in, and draws their curves', async () => 
   const validation = (await curve(page, 'Loss', 'done, validation')).filter(Number.isFinite);
   expect(validation).toHaveLength(3);
   expect(Number(bits)).toBeCloseTo(validation[2] / Math.LN2, 3);
-  expect(await cells('done')).not.toContain('pre'); // the same in both
+  expect(await cells('done')).not.toContain('pre'); // equal in both
   const gradients = await curve(page, 'Gradient norm', 'done');
   expect(gradients[99]).toBeCloseTo(done.step(100).gradient_norm, 5);
   const rates = await curve(page, 'Learning rate', 'done');
@@ -104,7 +104,7 @@ test('follows a run that goes on, stops, and is taken up again', async () => {
   run.train(1, 50);
   await grownTo(page, 'live', 50);
   const half = `${JSON.stringify(run.step(51))}\n`;
-  run.write(half.slice(0, 30)); // is being written
+  run.write(half.slice(0, 30)); // still being written
   await page.waitForTimeout(2000);
   expect(await lengthOf(page, 'live')).toBe(50);
   run.write(half.slice(30));
@@ -112,7 +112,7 @@ test('follows a run that goes on, stops, and is taken up again', async () => {
   await grownTo(page, 'live', 51);
   await page.getByText('live has stopped: the loss is not finite.').waitFor();
 
-  truncateSync(run.metrics, 0); // back to a checkpoint, and beyond where it was
+  truncateSync(run.metrics, 0); // back to a checkpoint, then past the old end
   run.train(1, 20);
   run.settings.lr = 0.1;
   run.train(21, 120);
@@ -142,7 +142,7 @@ test('asks for nothing while it is out of sight', async () => {
   await page.evaluate(() => {
     Object.defineProperty(document, 'hidden', { value: true, configurable: true });
   });
-  await page.waitForTimeout(500); // for what is under way
+  await page.waitForTimeout(500); // waits for requests in progress
   let requests = 0;
   page.on('request', () => requests++);
   done.train(301, 310);
@@ -200,7 +200,7 @@ test.each([
 ] as const)('fits $width pixels and is accessible, $theme', LONG, async (options) => {
   const [, other] = twoRuns();
   other.write('{"step":201,"stopped":"the gradient is not finite"}\n');
-  writeFileSync(join(folder, 'done/config.json'), '{'); // is being written
+  writeFileSync(join(folder, 'done/config.json'), '{'); // still being written
   const page = await openRuns('', options);
   await grownTo(page, 'done', 300);
   await page.getByText('sweep/other has stopped').waitFor();

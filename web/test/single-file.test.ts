@@ -6,7 +6,7 @@ import { hasSingleFile, singleFile } from './builds';
 import { offered, translation } from './offered';
 import { chapter, openPage } from './page';
 
-// `make tutorial` writes it; `make test` does before it tests.
+// `make tutorial` writes the file; `make test` does so before the tests.
 test.skipIf(!hasSingleFile).each(['', '#highway?hw.layers=6', '#lab', '#add-norm', '#model'])(
   'works by itself at “%s”',
   async (hash) => {

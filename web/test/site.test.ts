@@ -1,4 +1,4 @@
-// `make site`: tutorial and documentation from a sub-path of a plain static server.
+// `make site`: tutorial and documentation below a sub-path of a plain static server.
 
 import { createReadStream, existsSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -17,7 +17,7 @@ const TYPES: Record<string, string> = {
   '.svg': 'image/svg+xml',
 };
 
-/** Knows files and their types, and nothing else. */
+/** A server that only knows files and their types. */
 const server = createServer((request, response) => {
   const path = new URL(request.url!, 'http://x').pathname;
   const file = join(folder, path.replace(/^\/deep\/down\//, '/').replace(/\/$/, '/index.html'));
@@ -44,7 +44,7 @@ describe.skipIf(!existsSync(folder))('the site', () => {
   });
 
   test('leads to the documentation', async () => {
-    const expected = /reading 'content'/; // furo's, of a page that has no contents of its own
+    const expected = /reading 'content'/; // a known error of furo on pages without contents
     const page = await openPage('', { address, heading: 'addnorm', expected });
     await page.getByRole('link', { name: 'The documentation' }).click();
     await page.getByRole('heading', { level: 1 }).waitFor();

@@ -23,7 +23,7 @@ interface Convention {
   rms?: boolean;
 }
 
-/** The norm by its formula. */
+/** Computes the norm by its formula. */
 function norm(x: number[], { epsilon = 1e-5, beside, unbiased, rms }: Convention = {}) {
   const mean = rms ? 0 : x.reduce((a, b) => a + b, 0) / x.length;
   const squares = x.reduce((sum, v) => sum + (v - mean) ** 2, 0);
@@ -152,7 +152,7 @@ test('the code of each step is lit in its card, in the language and the conventi
   const last = scope.locator('.st-card').nth(3);
   await last.getByRole('radio', { name: 'JavaScript' }).focus();
   await page.keyboard.press('Space');
-  expect(await lit(1, 'JavaScript')).toEqual(['const mean = sum(x) / n;']); // in all cards
+  expect(await lit(1, 'JavaScript')).toEqual(['const mean = sum(x) / n;']); // in every card
   await scope.getByLabel('÷ (n − 1)').check();
   await scope.getByLabel('√Var + ε').check();
   expect((await lit(2, 'JavaScript')).slice(1)).toEqual([

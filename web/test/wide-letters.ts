@@ -1,5 +1,5 @@
-// A language that stands for all: each letter of a translation is a wide one, so that a text in plain
-// letters has not been translated.
+// A test language: each letter of a translation is a wide one, so that text in
+// plain letters is untranslated.
 
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,7 @@ import type { PageOptions } from './page';
 
 const list = fileURLToPath(new URL('../src/locales/en.po', import.meta.url));
 
-/** ａ for a, without the values and elements of a message. */
+/** Replaces letters by wide ones (ａ for a), except in placeholders. */
 export function wide(message: string): string {
   const letter = (c: string) => String.fromCharCode(c.charCodeAt(0) + 0xfee0);
   return message
@@ -26,14 +26,14 @@ const catalogue = () => {
   );
 };
 
-/** The page as German shows it, were its catalogue this one. */
+/** Options that replace the German catalogue by this one. */
 export const inWideLetters: PageOptions = {
   changed: {
     '**/locales/de.js': () => `globalThis.catalogue = ${JSON.stringify(catalogue())}`,
   },
 };
 
-/** What a reader sees or hears there in plain words, but for names and code. */
+/** The visible and spoken texts in plain letters, except for names and code. */
 export async function plainTexts(part: Locator): Promise<string[]> {
   const texts = await part.evaluateAll((parts) => {
     const isCode = (element: Element) =>
@@ -55,7 +55,7 @@ export async function plainTexts(part: Locator): Promise<string[]> {
   return [...new Set(texts)].filter((text) => /[a-z]{3}/i.test(text.replace(NAMES, '')));
 }
 
-/** What has no translation. */
+/** Texts that are not translated. */
 const WORDS = [
   'Add',
   'Attention Residuals',

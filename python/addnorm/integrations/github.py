@@ -13,16 +13,16 @@ _LEVELS = {"broken": "error", "suspicious": "warning", "note": "notice"}
 
 
 def commands(report: Report, model: Any = None) -> list[str]:
-    """A workflow command for each of report.grouped(): "::error file=…,line=…,title=…::what was seen"; with
-    the file in which the class of `model` stands, if one is given."""
+    """Returns a workflow command for each of report.grouped(): "::error file=…,line=…,title=…::what was seen". If
+    `model` is given, the command names the file of its class."""
     source = _source(model)
     return [f"::{_LEVELS[finding.severity]} {source}title={_property(f'addnorm {finding.rule}')}::"
             f"{_data(f'{report.name}, {finding}')}" for finding in report.grouped()]
 
 
 def annotate(report: Report, model: Any = None, out: TextIO | None = None) -> None:
-    """Prints them, if this is a job of GitHub Actions. An empty line stands before them: a command counts at
-    the beginning of a line only, and the output may be in the middle of one."""
+    """Prints the workflow commands if this is a job of GitHub Actions. An empty line precedes them, because a command
+    counts only at the beginning of a line and the output may be in the middle of one."""
     lines = commands(report, model)
     if lines and is_job():
         print("", *lines, sep="\n", file=out or sys.stdout, flush=True)
@@ -34,11 +34,11 @@ def is_job() -> bool:
 
 
 def _source(model: Any) -> str:
-    """The file below the working directory, as annotations name it, or nothing."""
+    """Returns the properties file and line of the model's class, relative to the working directory; '' if unknown."""
     try:
         file = os.path.relpath(inspect.getsourcefile(type(model)) or "")
         line = inspect.getsourcelines(type(model))[1]
-    except (OSError, TypeError, ValueError):  # of no model, or a class that was typed in
+    except (OSError, TypeError, ValueError):  # no model, or a class without a source file
         return ""
     return "" if file.startswith("..") else f"file={_property(file)},line={line},"
 

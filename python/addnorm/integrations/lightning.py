@@ -18,9 +18,9 @@ from ..watch import watch
 
 
 class AddnormCallback(pl.Callback):
-    """Measures the first batch of every so many steps of the optimizer, sends the numbers to the trainer's
-    loggers, and warns of what the doctor finds. The options are those of addnorm.watch; `model` is the
-    network, by default the LightningModule.
+    """Measures the first batch of every `every`-th step of the optimizer. Sends the numbers to the trainer's
+    loggers, and warns of the doctor's findings. The options are those of addnorm.watch; `model` is the network,
+    by default the LightningModule.
     """
 
     def __init__(self, every: int = 100, model: Any = None, **options: Any) -> None:
@@ -29,7 +29,7 @@ class AddnormCallback(pl.Callback):
 
     @property
     def report(self) -> Report | None:
-        """Of what was measured so far."""
+        """The report of all measurements so far; None before the first."""
         return self._watch.report if self._watch else None
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:

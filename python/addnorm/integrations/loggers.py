@@ -1,4 +1,4 @@
-"""Log functions of addnorm.watch. They take what Report.numbers() gives, and a step.
+"""Log functions for addnorm.watch. They take the result of Report.numbers() and a step.
 
     addnorm.watch(model, log=loggers.wandb(run))
     addnorm.watch(model, log=loggers.tensorboard(writer))
@@ -12,7 +12,7 @@ Log = Callable[[dict[str, float], int], None]
 
 
 def tensorboard(writer: Any) -> Log:
-    """Into a SummaryWriter, each number under its own tag."""
+    """Returns a function that logs to a SummaryWriter, each number under its own tag."""
     def log(numbers: dict[str, float], step: int) -> None:
         for tag, value in numbers.items():
             writer.add_scalar(tag, value, step)
@@ -20,12 +20,12 @@ def tensorboard(writer: Any) -> Log:
 
 
 def wandb(run: Any) -> Log:
-    """Into a run of Weights & Biases, drawn over the training step, "addnorm/step".
+    """Returns a function that logs to a run of Weights & Biases, over the training step "addnorm/step".
 
-    wandb counts the rows of a run by itself, and drops what is logged for a row before the present one. So
-    the numbers join the present row, which stays open for what the training loop logs, or the next one where
-    that row has numbers of a step before. A loop that passes `step=` to wandb must not count more slowly than
-    steps are measured, as by epochs: its rows would be in the past.
+    wandb counts the rows of a run itself and drops values logged for an earlier row. The numbers therefore go into the
+    current row, which stays open for the training loop's own values. If that row already has numbers of an earlier
+    step, they go into the next one. If a loop passes `step=` to wandb, this count must not be slower than the measured
+    steps, as a count of epochs is: its rows would be in the past.
     """
     run.define_metric("addnorm/step")
     run.define_metric("addnorm/*", step_metric="addnorm/step")

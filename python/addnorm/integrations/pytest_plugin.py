@@ -1,10 +1,10 @@
-"""The doctor in tests of a model. pytest finds this plugin where addnorm is installed.
+"""The doctor in tests of a model. pytest finds this plugin if addnorm is installed.
 
     def test_the_model_is_sound(addnorm_sound):
         addnorm_sound(GPT(config), tokens)
 
-    pytest --addnorm-baseline known.json --addnorm-update-baseline   writes the present findings
-    pytest --addnorm-baseline known.json                             fails with new ones only
+    pytest --addnorm-baseline known.json --addnorm-update-baseline   writes the current findings
+    pytest --addnorm-baseline known.json                             fails only for new ones
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from . import github
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """--addnorm-baseline FILE and --addnorm-update-baseline."""
+    """Adds the options --addnorm-baseline FILE and --addnorm-update-baseline."""
     group = parser.getgroup("addnorm")
     group.addoption("--addnorm-baseline", metavar="FILE",
                     help="findings that are known and accepted; --addnorm-update-baseline writes the file")
@@ -31,16 +31,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A wrong option ends pytest before any test."""
+    """Registers the session. An invalid option ends pytest before any test."""
     config.pluginmanager.register(_Session(config), _Session.NAME)
 
 
 @pytest.fixture
 def addnorm_sound(request: pytest.FixtureRequest) -> Callable[..., Report]:
-    """addnorm_sound(model, inputs, **options) fails with the findings of addnorm.check(model, inputs,
-    **options), but for those in the file of --addnorm-baseline; else it gives the report. It also fails if less
-    was measured than min_coverage, as in Report.assert_sound(). In a job of GitHub Actions the findings are
-    annotations too."""
+    """addnorm_sound(model, inputs, **options) fails with the findings of addnorm.check(model, inputs, **options) that
+    are not in the file of --addnorm-baseline; otherwise it returns the report. It also fails if less was measured than
+    min_coverage, as in Report.assert_sound(). In a job of GitHub Actions, the findings also become annotations."""
     session: _Session = request.config.pluginmanager.get_plugin(_Session.NAME)
 
     def sound(model: Any, inputs: Any, *, min_coverage: float = 1.0, **options: Any) -> Report:
@@ -66,8 +65,8 @@ def _checks(item: pytest.Item) -> list[dict[str, Any]]:
 
 
 class _Session:
-    """The findings of all checks of a session. They come with the reports of the tests, which pytest-xdist
-    brings from its processes, and are written and printed at the end, on lines of their own."""
+    """The findings of all checks of a session. They arrive with the reports of the tests, which pytest-xdist collects
+    from its processes. They are written and printed at the end, on separate lines."""
 
     NAME = "addnorm-session"
 
@@ -77,7 +76,7 @@ class _Session:
         self._file = None if option is None else pathlib.Path(config.invocation_params.dir, option)
         self._config = config
         self._found: dict[str, set[str]] = {}
-        self._annotations: dict[str, None] = {}  # in their order
+        self._annotations: dict[str, None] = {}  # an ordered set
         if self._updates and self._file is None:
             raise pytest.UsageError("--addnorm-update-baseline: needs --addnorm-baseline FILE, which it writes")
         try:
@@ -87,13 +86,14 @@ class _Session:
             raise pytest.UsageError(f"--addnorm-baseline: {error}") from None
 
     def without_known(self, report: Report) -> Report:
-        """The report without the findings of the baseline, or where it is renewed without any."""
+        """Returns the report without the findings of the baseline. If the baseline is
+        updated, all findings are left out."""
         if self._updates:
             return report.ignoring(*report.names())
         return report.ignoring(baseline=None if self._is_missing else self._file)
 
     def hints(self) -> list[str]:
-        """Returns advice where the baseline file is missing."""
+        """Returns advice if the baseline file is missing."""
         if not self._is_missing or self._updates:
             return []
         return [f"--addnorm-baseline: {self._file} does not exist, so that no finding is accepted; "
@@ -114,18 +114,18 @@ class _Session:
             self._annotations.update(dict.fromkeys(one["annotations"]))
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        if hasattr(self._config, "workerinput"):  # a process of pytest-xdist
+        if hasattr(self._config, "workerinput"):  # in a process of pytest-xdist
             return
         lines = [*self._annotations] if github.is_job() else []
         if self._updates:
             lines.append(self._update(exitstatus))
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if lines and reporter is not None:
-            for line in ["", *lines]:  # the first ends the line of dots
+            for line in ["", *lines]:  # the empty line ends the line of dots
                 reporter.write_line(line)
 
     def _update(self, exitstatus: int) -> str:
-        """Writes the baseline, and says so."""
+        """Writes the baseline. Returns a message about it."""
         if not self._found or exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
             why = "the session was ended" if self._found else "no model was checked"
             return f"--addnorm-update-baseline: {self._file} is not written: {why}"

@@ -15,8 +15,8 @@ from ..watch import watch
 
 
 class AddnormCallback(TrainerCallback):
-    """Measures the first batch of every so many steps of the Trainer, adds the numbers to its log history,
-    and warns of what the doctor finds. The options are those of addnorm.watch.
+    """Measures the first batch of every `every`-th step of the Trainer. Adds the numbers to its log history, and warns
+    of the doctor's findings. The options are those of addnorm.watch.
     """
 
     def __init__(self, every: int = 100, **options: Any) -> None:
@@ -25,7 +25,7 @@ class AddnormCallback(TrainerCallback):
 
     @property
     def report(self) -> Report | None:
-        """Of what was measured so far."""
+        """The report of all measurements so far; None before the first."""
         return self._watch.report if self._watch else None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -39,7 +39,7 @@ class AddnormCallback(TrainerCallback):
         self._watch.begin(state.global_step)
 
     def on_substep_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self._end()  # of the first batch of several in a step
+        self._end()  # after the first of several batches in a step
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._end()

@@ -1,4 +1,4 @@
-"""The kernels as a function that PyTorch differentiates, once by the kernels and then by the formula."""
+"""The kernels as a differentiable function. The kernels compute the first derivative, the formula the second."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Gradients = tuple[Tensor, "Tensor | None", "Tensor | None"]
 
 
 def _memory(tensor: Tensor | None, axes: int = 1) -> Any:
-    """For the kernels, which know one axis of features: the last `axes` become one."""
+    """Returns a tensor for the kernels, which have one axis of features: the last `axes` are flattened."""
     return None if tensor is None else to_dlpack(tensor.contiguous().flatten(-axes))
 
 
@@ -32,7 +32,7 @@ def new_statistics(x: Tensor, axes: int) -> Tensor:
 
 def forward(x: Tensor, branch: Tensor | None, gamma: Tensor | None, beta: Tensor | None,
             fields: NormFields, axes: int) -> tuple[Tensor, Tensor | None, Tensor]:
-    """y, s and the statistics; the last `axes` of x are normalized together."""
+    """Returns y, s and the statistics. The last `axes` of x are normalized together."""
     y = new_like(x)
     s = None if branch is None else new_like(x)
     statistics = new_statistics(x, axes)
@@ -44,7 +44,7 @@ def forward(x: Tensor, branch: Tensor | None, gamma: Tensor | None, beta: Tensor
 
 def backward(dy: Tensor, ds: Tensor | None, s: Tensor, statistics: Tensor, gamma: Tensor | None,
              wants_gamma: bool, wants_beta: bool, fields: NormFields, axes: int) -> Gradients:
-    """dx, d_gamma and d_beta; dx is the branch's too."""
+    """Returns dx, d_gamma and d_beta. dx is also the gradient of the branch."""
     dx = new_like(s)
     d_gamma, d_beta = (statistics.new_empty(s.shape[-axes:]) if wanted else None
                        for wanted in (wants_gamma, wants_beta))
@@ -56,7 +56,7 @@ def backward(dy: Tensor, ds: Tensor | None, s: Tensor, statistics: Tensor, gamma
 
 def squash(x: Tensor, alpha: Tensor, shift: Tensor | None, gamma: Tensor | None, beta: Tensor | None,
            kind: str) -> Tensor:
-    """y."""
+    """Returns y."""
     y = new_like(x)
     _core.squash(kind, _memory(x), _memory(alpha), _memory(shift), _memory(gamma), _memory(beta),
                  _memory(y), torch.get_num_threads())
@@ -65,7 +65,7 @@ def squash(x: Tensor, alpha: Tensor, shift: Tensor | None, gamma: Tensor | None,
 
 def _differentiable_backward(dy: Tensor, ds: Tensor | None, s: Tensor, gamma: Tensor | None,
                              beta: Tensor | None, fields: NormFields, axes: int) -> Gradients:
-    """The same, of tensors that remember what they were made of."""
+    """Returns the same gradients, as functions that can be differentiated again."""
     dx, d_gamma, d_beta = _gradients_of(lambda *of: norm_in_pytorch(*of, fields, s.shape[-axes:]),
                                         (s, gamma, beta), dy)
     return dx if ds is None else dx + ds, d_gamma, d_beta
@@ -73,7 +73,7 @@ def _differentiable_backward(dy: Tensor, ds: Tensor | None, s: Tensor, gamma: Te
 
 def _gradients_of(formula: Callable[..., Tensor], tensors: Sequence[Tensor | None],
                   dy: Tensor) -> Sequence[Any]:
-    """The gradients of those tensors that are not None, with a graph behind them."""
+    """Returns the gradients of the tensors that are not None, with a graph."""
     with torch.enable_grad():
         inputs = [t if t.requires_grad else t.detach().requires_grad_()
                   for t in tensors if t is not None]
@@ -84,13 +84,13 @@ def _gradients_of(formula: Callable[..., Tensor], tensors: Sequence[Tensor | Non
 
 
 def _needs_formula(*gradients: Tensor | None) -> bool:
-    """Whether PyTorch's own functions compute the backward: for create_graph=True, for batched gradients,
-    and for a mode that hears of each operator."""
+    """Whether PyTorch's own functions compute the backward: for create_graph=True, for batched gradients, and for a
+    mode that records operators."""
     return torch.is_grad_enabled() or is_recorded() or not are_readable(*gradients)
 
 
 class DifferentiableAddNorm(Function):
-    """s = x + branch and y = norm(s) over the last `axes`; without a branch y = norm(x) alone."""
+    """Computes s = x + branch and y = norm(s) over the last `axes`; without a branch, y = norm(x) alone."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, branch: Tensor | None, gamma: Tensor | None,
@@ -118,7 +118,7 @@ class DifferentiableAddNorm(Function):
 
 
 class DifferentiableSquash(Function):
-    """y = γ ⊙ tanh(α·x) + β, or γ ⊙ erf(α·x + shift) + β."""
+    """Computes y = γ ⊙ tanh(α·x) + β, or γ ⊙ erf(α·x + shift) + β."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, alpha: Tensor, shift: Tensor | None, gamma: Tensor | None,

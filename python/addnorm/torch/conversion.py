@@ -1,4 +1,4 @@
-"""convert: the norms of a model, from now on by this library."""
+"""convert: replaces the norms of a model by those of this library."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _OURS = AddNorm, LayerNorm, RMSNorm, TransformerEncoderLayer
 
 @dataclass
 class Conversion:
-    """What convert did, by names of modules.
+    """The result of convert, by names of modules.
 
     model       the model itself
-    converted   what runs on this library now, and as which class
-    left        what looks like a norm or an encoder layer and stays as it is, and why
+    converted   the modules that now run on this library, and their classes
+    left        the unchanged modules that look like a norm or an encoder layer, and the reasons
     """
 
     model: nn.Module
@@ -37,16 +37,15 @@ class Conversion:
 
 
 def convert(model: nn.Module, fuse: bool = True) -> Conversion:
-    """Lets every norm in the model run on this library; in place, with the same parameters, state, hooks
-    and training mode. Returns what became of each.
+    """Makes every norm in the model run on this library. Works in place and keeps parameters, state, hooks and training
+    mode. Returns the result for each module.
 
-    Converted are nn.LayerNorm, nn.RMSNorm, modules that give what an RMSNorm of their `weight` and `eps`
-    (or `variance_epsilon`) gives, which is tried and not taken from their names, and, if fuse,
-    nn.TransformerEncoderLayer. Subclasses of PyTorch's classes stay as they are, and so does what is on a
-    GPU: the kernels compute on the CPU. A model that goes to a GPU later, or gets tensors that the kernels
-    cannot read, computes by PyTorch's functions there.
+    Converts nn.LayerNorm, nn.RMSNorm and, if fuse, nn.TransformerEncoderLayer. Also converts modules that compute an
+    RMSNorm of their `weight` and `eps` (or `variance_epsilon`); this is tested by running them, not by their names.
+    Subclasses of PyTorch's classes stay unchanged, and so do modules on a GPU, because the kernels run on the CPU. If a
+    model moves to a GPU later, or gets tensors that the kernels cannot read, PyTorch's functions compute there.
 
-    Raises TypeError if model is no torch.nn.Module.
+    Raises TypeError if model is not a torch.nn.Module.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model is of type {type(model).__name__}, must be a torch.nn.Module")
@@ -61,7 +60,7 @@ def convert(model: nn.Module, fuse: bool = True) -> Conversion:
 
 
 def _convert(module: nn.Module, model: nn.Module, fuse: bool) -> type | str | None:
-    """The class that the module has become, why it stays as it is, or None if it is nothing of ours."""
+    """Returns the module's new class, the reason why it is unchanged, or None if it is not a candidate."""
     kind = type(module)
     if kind in _OURS:
         return None
@@ -94,7 +93,7 @@ def _convert(module: nn.Module, model: nn.Module, fuse: bool) -> type | str | No
 
 
 def _obstacle(module: nn.Module, model: nn.Module) -> str | None:
-    """Why the kernels cannot compute with a module's parameters, or, where it has none, with any of the model's."""
+    """Returns the reason why the kernels cannot use the module's parameters or, if it has none, any of the model's."""
     for name, parameter in module.named_parameters():
         why = _why_not(parameter)
         if why is not None:
@@ -108,12 +107,12 @@ def _why_not(parameter: Tensor) -> str | None:
 
 
 def _has_no_values(parameter: Tensor) -> bool:
-    """Whether it gets them later, on a device that is not known yet."""
+    """Whether a parameter gets its values later, on a device that is not yet known."""
     return parameter.device.type == "meta" or type(parameter).__name__ == "FakeTensor"
 
 
 def _rms_norm(module: nn.Module) -> NormFields | str:
-    """The RMSNorm that the module is, by what it gives for rows of three sizes; or why it is none."""
+    """Returns the RMSNorm that the module computes, from its results for rows of three sizes; or the reason why not."""
     eps = getattr(module, "eps", getattr(module, "variance_epsilon", None))
     weight = getattr(module, "weight", None)
     if not (isinstance(weight, Tensor) and weight.dim() == 1):
@@ -137,7 +136,7 @@ def _rms_norm(module: nn.Module) -> NormFields | str:
                 options = Norm("rms", eps, gamma_form=form)
                 if _are_close(norm(x, weight, None, options), theirs):
                     return options.fields
-    except Exception as error:  # somebody else's forward, which wants something else than one tensor
+    except Exception as error:  # a custom forward that needs other arguments than one tensor
         return f"cannot be tried: {type(error).__name__}: {error}"
     return "gives something else than an RMSNorm of its weight and ε"
 

@@ -1,4 +1,4 @@
-"""The norm by PyTorch's own functions, which can be traced, exported and differentiated again."""
+"""The norm in PyTorch's own functions, which can be traced, exported and differentiated again."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..norm import Norm, NormFields
 
 
 def value_type(x: Tensor) -> torch.dtype:
-    """Of γ, β and statistics beside a stream of this type."""
+    """Returns the type of γ, β and statistics for a stream of this type."""
     return torch.float64 if x.dtype == torch.float64 else torch.float32
 
 
 def norm_in_pytorch(x: Tensor, gamma: Tensor | None, beta: Tensor | None, fields: NormFields,
                     shape: Sequence[int]) -> Tensor:
-    """y = scale·(γ ⊙ (x − mean)/deviation + β) over the last axes, of this shape, as Norm describes."""
+    """Computes y = scale·(γ ⊙ (x − mean)/deviation + β) over the last axes of this shape, as in Norm."""
     kind, eps, eps_at, variance, gamma_form, scale = fields
     one_type = all(p is None or p.dtype == x.dtype for p in (gamma, beta))
     if (one_type or _is_autocast(x)) and tuple(fields) == Norm("layer", eps).fields:
@@ -40,16 +40,16 @@ def norm_in_pytorch(x: Tensor, gamma: Tensor | None, beta: Tensor | None, fields
 
 
 def _is_autocast(x: Tensor) -> bool:
-    """Whether PyTorch chooses the type in which its norms compute on x's device."""
+    """Whether autocast chooses the type in which norms are computed on x's device."""
     try:
         return torch.is_autocast_enabled(x.device.type)
-    except TypeError:  # before PyTorch 2.4, where it takes no device and means CUDA
+    except TypeError:  # before PyTorch 2.4 there is no device argument, and the function is about CUDA
         return torch.is_autocast_enabled()
 
 
 def squash_in_pytorch(x: Tensor, alpha: Tensor, shift: Tensor | None, gamma: Tensor | None,
                       beta: Tensor | None, kind: str) -> Tensor:
-    """y = γ ⊙ tanh(α·x) + β for "dyt", and γ ⊙ erf(α·x + shift) + β for "derf"."""
+    """Computes y = γ ⊙ tanh(α·x) + β for "dyt", and γ ⊙ erf(α·x + shift) + β for "derf"."""
     u = alpha * x.to(value_type(x))
     if shift is not None:
         u = u + shift

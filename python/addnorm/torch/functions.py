@@ -1,4 +1,4 @@
-"""norm and add_norm: they check tensors and choose what computes: a kernel, or PyTorch's own functions."""
+"""norm and add_norm: check the tensors, and choose a kernel or PyTorch's own functions."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ OpenFields = Tuple[str, Optional[float], str, str, str, float]  # NormFields wit
 
 def norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None,
          options: Norm = Norm(), shape: int | Sequence[int] | None = None) -> Tensor:
-    """y = options' norm of x with γ = weight and β = bias, or 1 and 0.
+    """Computes the norm `options` of x with γ = weight and β = bias, or 1 and 0.
 
-    x: (…, *shape), of a floating-point type; shape: the last axes, which are normalized together, None: the
-    last one; weight, bias: shape. The result has x's type. The kernels compute where they can; for tensors
-    that they cannot read (on other devices, of other types, subclasses, under vmap) PyTorch's own functions do.
+    x: (…, *shape), of a floating-point type; shape: the last axes, which are normalized together, None: the last one;
+    weight, bias: shape. The result has x's type. The kernels compute tensors that they can read; PyTorch's own
+    functions compute others (on other devices, of other types, subclasses, under vmap).
 
-    Raises addnorm.Error for shapes that do not go together, and TypeError for what is no tensor or no Norm.
+    Raises addnorm.Error for shapes that do not match, and TypeError for an argument that is not a tensor or Norm.
     """
     return apply(x, None, weight, bias, _fields(options), _shape(shape))
 
 
 def add_norm(x: Tensor, branch: Tensor, weight: Tensor | None = None, bias: Tensor | None = None,
              options: Norm = Norm(), shape: int | Sequence[int] | None = None) -> tuple[Tensor, Tensor]:
-    """s = x + branch and y = norm(s), in one pass over memory forward and one back; returns (y, s).
+    """Computes s = x + branch and y = norm(s), in one pass over memory forward and one backward. Returns (y, s).
 
-    x and branch have one shape; where their types differ both get the wider one, as in x + branch.
-    Everything else as in norm().
+    x and branch have the same shape. If their types differ, both are converted to the wider one, as in x
+    + branch. Otherwise as norm().
     """
     _check_is_tensor("branch", branch)
     return apply(x, branch, weight, bias, _fields(options), _shape(shape))
 
 
 def checked_shape(name: str, value: Any) -> Shape:
-    """A width or the lengths of several axes, as nn.LayerNorm takes them."""
+    """Returns a width, or the lengths of several axes, as a tuple, like nn.LayerNorm."""
     values = value if isinstance(value, (tuple, list)) else (value,)
     if not all(isinstance(n, numbers.Integral) and not isinstance(n, bool) for n in values):
         raise TypeError(f"{name} is {value!r}, must be an integer or a sequence of integers")
@@ -76,7 +76,7 @@ def _check_types(x: Tensor, **others: Tensor | None) -> None:
 
 
 def _has_sizes(x: Tensor) -> bool:
-    """Whether its sizes are numbers; not while a model is traced, and not of nested tensors."""
+    """Whether a tensor's sizes are numbers. They are not while a model is traced, nor for nested tensors."""
     return not (torch.jit.is_tracing() or torch.onnx.is_in_onnx_export() or x.is_nested)
 
 
@@ -94,22 +94,23 @@ def _check_branch(x: Tensor, branch: Tensor) -> None:
 
 
 def add(x: Tensor, branch: Tensor) -> Tensor:
-    """s = x + branch, without broadcasting."""
+    """Computes s = x + branch without broadcasting."""
     _check_types(x, branch=branch)
     _check_branch(x, branch)
     return x + branch
 
 
 def _common_type(x: Tensor, branch: Tensor) -> torch.dtype:
-    """The type of x + branch. PyTorch is asked only where they differ: an exported graph would ask too."""
+    """Returns the type of x + branch. Calls PyTorch only if the types differ, because an
+    exported graph contains the call."""
     return x.dtype if x.dtype == branch.dtype else torch.promote_types(x.dtype, branch.dtype)
 
 
 def apply(x: Tensor, branch: Tensor | None, weight: Tensor | None, bias: Tensor | None,
           fields: OpenFields, shape: Shape | None) -> Any:
-    """y, and s if there is a branch. An ε of None is the machine epsilon of their type.
+    """Returns y, and s if there is a branch. If ε is None, it is the machine epsilon of their type.
 
-    Conversions stand before what computes, so that gradients find their way back by autograd.
+    Conversions precede the computation, so that autograd converts the gradients back.
     """
     _check_types(x, branch=branch, weight=weight, bias=bias)
     takes = operators.take if is_compiled() else are_readable
@@ -141,7 +142,7 @@ def _closed(fields: OpenFields, dtype: torch.dtype) -> NormFields:
 
 def squash(x: Tensor, alpha: Tensor, shift: Tensor | None, weight: Tensor | None, bias: Tensor | None,
            kind: str) -> Tensor:
-    """y = weight ⊙ tanh(alpha·x) + bias for "dyt", and weight ⊙ erf(alpha·x + shift) + bias for "derf". A
+    """Computes y = weight ⊙ tanh(alpha·x) + bias for "dyt", and weight ⊙ erf(alpha·x + shift) + bias for "derf". A
     compiler or an exporter sees PyTorch's own functions."""
     _check_types(x, alpha=alpha, shift=shift, weight=weight, bias=bias)
     factors = [None if p is None else p.to(value_type(x)) for p in (alpha, shift, weight, bias)]

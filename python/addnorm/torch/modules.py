@@ -1,4 +1,4 @@
-"""Modules in place of PyTorch's own."""
+"""Replacements for PyTorch's own modules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Arguments = Tuple[Optional[Tensor], Optional[Tensor], OpenFields, Shape]
 
 
 class _Converted(nn.Module):
-    """The base of these modules."""
+    """The base class of these modules."""
 
     def __prepare_scriptable__(self) -> nn.Module:
         raise _core.Error(f"torch.jit.script cannot compile addnorm.torch.{type(self).__name__}: "
@@ -34,16 +34,17 @@ class LayerNorm(_Converted, nn.LayerNorm):
         return apply(x, None, *self.arguments())
 
     def arguments(self) -> Arguments:
-        """γ, β, the norm and the shape."""
+        """Returns γ, β, the norm and the shape."""
         fields = "layer", self.eps, "variance", "population", "plain", 1.0
         return self.weight, self.bias, fields, self.normalized_shape
 
 
 class RMSNorm(_Converted):
-    """y = weight ⊙ x/√(mean(x²) + eps) over the last axis; with gamma_form "one_plus", 1 + weight.
+    """Computes y = weight ⊙ x/√(mean(x²) + eps) over the last axis; with gamma_form
+    "one_plus", the factor is 1 + weight.
 
-    features is the width, or the lengths of several axes, as torch.nn.RMSNorm takes them. weight has this
-    shape: 1 at first, or 0 for "one_plus". eps None: the machine epsilon of x's type, as in torch.nn.RMSNorm.
+    features is the width, or the lengths of several axes, as in torch.nn.RMSNorm. weight has this shape, and is
+    initially 1, or 0 for "one_plus". If eps is None, it is the machine epsilon of x's type, as in torch.nn.RMSNorm.
     """
 
     normalized_shape: Shape
@@ -62,7 +63,7 @@ class RMSNorm(_Converted):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initial weights, for which the norm is one without γ."""
+        """Sets the initial weights, for which γ has no effect."""
         if self.weight is not None:
             nn.init.constant_(self.weight, float(self.gamma_form == "plain"))
 
@@ -70,7 +71,7 @@ class RMSNorm(_Converted):
         return apply(x, None, *self.arguments())
 
     def arguments(self) -> Arguments:
-        """γ, β, the norm and the shape."""
+        """Returns γ, β, the norm and the shape."""
         fields = "rms", self.eps, "variance", "population", self.gamma_form, 1.0
         return self.weight, None, fields, self.normalized_shape
 
@@ -80,9 +81,9 @@ class RMSNorm(_Converted):
 
 
 class DyT(_Converted):
-    """y = weight ⊙ tanh(alpha·x) + bias, in place of a norm (arXiv 2503.10622); all of them learned.
+    """Computes y = weight ⊙ tanh(alpha·x) + bias, a replacement for a norm (arXiv 2503.10622). All three are learned.
 
-    weight and bias have `features` values, 1 and 0 at first, and alpha has one.
+    weight and bias have `features` values, initially 1 and 0; alpha has one value.
     """
 
     def __init__(self, features: int, alpha: float = 0.5, *, device: Any = None,
@@ -100,7 +101,7 @@ class DyT(_Converted):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initial values of all parameters."""
+        """Sets the initial values of all parameters."""
         values = {"alpha": self.initial_alpha, "weight": 1.0, "bias": 0.0, "shift": 0.0}
         for name, parameter in self.named_parameters(recurse=False):
             nn.init.constant_(parameter, values[name])
@@ -113,7 +114,8 @@ class DyT(_Converted):
 
 
 class Derf(DyT):
-    """y = weight ⊙ erf(alpha·x + shift) + bias (arXiv 2512.10938); as DyT, and shift has one value, 0."""
+    """Computes y = weight ⊙ erf(alpha·x + shift) + bias (arXiv 2512.10938). As DyT; shift
+    has one value, initially 0."""
 
     def __init__(self, features: int, alpha: float = 0.5, *, device: Any = None,
                  dtype: torch.dtype | None = None) -> None:
@@ -125,26 +127,26 @@ class Derf(DyT):
 
 
 def replacement(norm: nn.Module) -> type | None:
-    """The class of this package that takes the place of a norm's own, if that is torch.nn's."""
+    """Returns the class of this package that replaces a norm of torch.nn; None for other modules."""
     kinds = {nn.LayerNorm: LayerNorm, getattr(nn, "RMSNorm", None): RMSNorm}  # torch.nn.RMSNorm: since PyTorch 2.4
     return kinds.get(type(norm))
 
 
 def adopt(norm: nn.Module) -> None:
-    """Makes a norm of torch.nn one of this package, in place; other modules stay as they are."""
+    """Converts a norm of torch.nn to one of this package, in place. Other modules stay unchanged."""
     kind = replacement(norm)
     if kind is not None:
         norm.__class__ = kind
 
 
 class AddNorm(_Converted):
-    """The residual sum and the norm after it: AddNorm(norm)(x, branch) is (norm(s), s), s = x + branch.
+    """The residual sum and the norm after it: AddNorm(norm)(x, branch) is (norm(s), s) with s = x + branch.
 
-    norm: a LayerNorm or RMSNorm of this package or of torch.nn, which then becomes the one of this package; or
-    a width, for LayerNorm(width). Any other module runs after the sum, and is not one pass with it.
+    norm: a LayerNorm or RMSNorm of this package or of torch.nn, which is then converted; or a width, for
+    LayerNorm(width). Any other module runs after the sum, in a separate pass.
 
-    A post-norm layer goes on with the first of the two results, a pre-norm one hands the first to its next
-    sublayer and s to the sum after it.
+    A post-norm layer continues with the first result. A pre-norm layer passes the first result to its next sublayer,
+    and s to the sum after it.
     """
 
     def __init__(self, norm: Union[nn.Module, int, Sequence[int]]) -> None:
@@ -161,8 +163,8 @@ class AddNorm(_Converted):
 
 
 class TransformerEncoderLayer(_Converted, nn.TransformerEncoderLayer):
-    """torch.nn.TransformerEncoderLayer, with its arguments, parameters and state; in training its sums
-    and norms are one pass. In evaluation it is PyTorch's layer.
+    """torch.nn.TransformerEncoderLayer, with its arguments, parameters and state. In training, each sum and the norm
+    after it are one pass. In evaluation it is PyTorch's layer.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -184,8 +186,8 @@ class TransformerEncoderLayer(_Converted, nn.TransformerEncoderLayer):
 
 
 def _sum_and_norm(x: Tensor, branch: Tensor, norm: nn.Module) -> tuple[Tensor, Tensor]:
-    """Returns (norm(s), s), s = x + branch. One pass computes both, unless the norm has its own forward or hooks, or
-    a dispatch mode records the operators."""
+    """Returns (norm(s), s) with s = x + branch. One pass computes both, unless the norm has its own forward or hooks,
+    or a dispatch mode records the operators."""
     is_ours = type(norm).forward in (LayerNorm.forward, RMSNorm.forward)
     if is_ours and not _has_hooks(norm) and not is_recorded():
         return apply(x, branch, *norm.arguments())

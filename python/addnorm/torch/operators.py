@@ -1,5 +1,5 @@
-"""The same as operators: for torch.compile and torch.export, which know their shapes since PyTorch 2.4, and
-for modes that hear of each operator."""
+"""The functions as operators: for torch.compile and torch.export, which get their shapes from PyTorch 2.4 on, and for
+modes that record operators."""
 
 from typing import Any, Optional
 
@@ -12,23 +12,23 @@ from .formula import norm_in_pytorch
 from .tensors import DTYPES, HAS_CUSTOM_OPERATORS
 
 def take(*tensors: Optional[Tensor]) -> bool:
-    """Whether the operators have kernels for these tensors. A compiler traces this, so it reads nothing but
-    devices and types."""
+    """Whether the operators have kernels for these tensors. A compiler traces this function, so it
+    reads only devices and types."""
     return all(t is None or t.device.type == "cpu" and t.dtype in DTYPES for t in tensors)
 
 
 def apply(x: Tensor, branch: Optional[Tensor], gamma: Optional[Tensor], beta: Optional[Tensor],
           fields: NormFields, axes: int) -> Any:
-    """As DifferentiableAddNorm.apply."""
+    """Has the arguments and results of DifferentiableAddNorm.apply."""
     if branch is None:
         return torch.ops.addnorm.norm(x, gamma, beta, *fields, axes)[0]
     return torch.ops.addnorm.add_norm(x, branch, gamma, beta, *fields, axes)[:2]
 
 
-# An operator's schema is made of these types, which must be no strings.
+# PyTorch derives an operator's schema from these types, which must not be strings.
 def _norm(x: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor], kind: str, eps: float, eps_at: str,
           variance: str, gamma_form: str, output_scale: float, axes: int = 1) -> tuple[Tensor, Tensor]:
-    """y and the statistics."""
+    """Returns y and the statistics."""
     fields = kind, eps, eps_at, variance, gamma_form, output_scale
     y, _, statistics = autograd.forward(x, None, gamma, beta, fields, axes)
     return y, statistics
@@ -37,7 +37,7 @@ def _norm(x: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor], kind: str,
 def _add_norm(x: Tensor, branch: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor], kind: str,
               eps: float, eps_at: str, variance: str, gamma_form: str,
               output_scale: float, axes: int = 1) -> tuple[Tensor, Tensor, Tensor]:
-    """y, s and the statistics."""
+    """Returns y, s and the statistics."""
     fields = kind, eps, eps_at, variance, gamma_form, output_scale
     y, s, statistics = autograd.forward(x, branch, gamma, beta, fields, axes)
     assert s is not None
@@ -46,14 +46,14 @@ def _add_norm(x: Tensor, branch: Tensor, gamma: Optional[Tensor], beta: Optional
 
 def _squash(x: Tensor, alpha: Tensor, shift: Optional[Tensor], gamma: Optional[Tensor],
             beta: Optional[Tensor], kind: str) -> Tensor:
-    """y."""
+    """Returns y."""
     return autograd.squash(x, alpha, shift, gamma, beta, kind)
 
 
 def _backward(dy: Tensor, ds: Optional[Tensor], s: Tensor, statistics: Tensor, gamma: Optional[Tensor],
               kind: str, eps: float, eps_at: str, variance: str, gamma_form: str,
               output_scale: float, axes: int = 1) -> tuple[Tensor, Tensor, Tensor]:
-    """dx, d_gamma and d_beta."""
+    """Returns dx, d_gamma and d_beta."""
     fields = kind, eps, eps_at, variance, gamma_form, output_scale
     dx, d_gamma, d_beta = autograd.backward(dy, ds, s, statistics, gamma, True, True, fields, axes)
     assert d_gamma is not None and d_beta is not None
@@ -61,7 +61,7 @@ def _backward(dy: Tensor, ds: Optional[Tensor], s: Tensor, statistics: Tensor, g
 
 
 def _axes(norm: tuple[Any, ...]) -> int:
-    """The last argument of the operators, which PyTorch leaves out where it is the default."""
+    """Returns the last argument of the operators, which PyTorch omits if it is the default."""
     return int(norm[6]) if len(norm) > 6 else 1
 
 
@@ -98,7 +98,7 @@ def _remember(ctx: Any, s: Tensor, statistics: Tensor, gamma: Optional[Tensor], 
 
 
 def _gradients(ctx: Any, dy: Optional[Tensor], ds: Optional[Tensor]) -> tuple[Any, Any, Any]:
-    """Of x, γ and β."""
+    """Returns the gradients of x, γ and β."""
     if dy is None:
         return ds, None, None
     s, statistics, gamma = ctx.saved_tensors
@@ -130,7 +130,8 @@ def _register() -> None:
 
 
 def _register_for_modes() -> torch.library.Library:
-    """Before PyTorch 2.4 modes alone see the operators. They live as long as the library that is returned."""
+    """Registers the operators for PyTorch before 2.4, where only modes see them. They live as
+    long as the returned library."""
     library = torch.library.Library("addnorm", "DEF")
     library.define("norm(Tensor x, Tensor? gamma, Tensor? beta, str kind, float eps, str eps_at, str variance, "
                    "str gamma_form, float output_scale, int axes=1) -> (Tensor, Tensor)")
@@ -146,7 +147,7 @@ def _norm_with_gradients(x: Tensor, gamma: Optional[Tensor], beta: Optional[Tens
     axes = _axes(norm)
     if torch.is_grad_enabled():
         return norm_in_pytorch(x, gamma, beta, norm[:6], x.shape[-axes:]), autograd.new_statistics(x, axes)
-    below = torch._C._AutoDispatchBelowAutograd()  # until it is deleted
+    below = torch._C._AutoDispatchBelowAutograd()  # active until it is deleted
     try:
         found: tuple[Tensor, Tensor] = torch.ops.addnorm.norm(x, gamma, beta, *norm)
         return found

@@ -1,4 +1,4 @@
-"""Decides which tensors the kernels can read. PyTorch's own functions compute with all others."""
+"""Decides which tensors the kernels can read. PyTorch's own functions compute all others."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 
-HAS_CUSTOM_OPERATORS = hasattr(torch.library, "custom_op")  # since PyTorch 2.4
+HAS_CUSTOM_OPERATORS = hasattr(torch.library, "custom_op")  # from PyTorch 2.4 on
 DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 _PLAIN_KEYS = {"CPU", "ADInplaceOrView", "AutogradCPU", "AutocastCPU"}
 _are_transforms_active = getattr(torch._C, "_are_functorch_transforms_active", lambda: False)
 
 
 def obstacle(tensor: Tensor) -> str | None:
-    """Why the kernels cannot read a tensor, as the end of a sentence about it; None if they can."""
+    """Returns why the kernels cannot read a tensor, as the end of a sentence about it; None if they can."""
     if tensor.device.type != "cpu":
         return f"is on {tensor.device}, not on the CPU"
     if type(tensor) not in (Tensor, nn.Parameter):
@@ -29,14 +29,14 @@ def obstacle(tensor: Tensor) -> str | None:
 
 @functools.lru_cache(maxsize=None)
 def _other_keys(keys: str) -> str:
-    """PyTorch's dispatch keys of sparse, nested, batched, negated and other tensors, whose values are not
-    simply what stands in their memory."""
+    """Returns PyTorch's dispatch keys of sparse, nested, batched, negated and other tensors, whose memory does not
+    simply contain their values."""
     return ", ".join(key for key in re.findall(r"\w+", keys)[1:] if key not in _PLAIN_KEYS)
 
 
 def are_readable(*tensors: Tensor | None) -> bool:
-    """Whether the kernels can compute with these tensors, here and now: outside of vmap, of jvp and their
-    like, which follow PyTorch's own operators."""
+    """Whether the kernels can compute these tensors in the current context: outside of vmap, jvp and other transforms,
+    which need PyTorch's own operators."""
     return not _are_transforms_active() and forward_ad._current_level < 0 and \
         all(tensor is None or obstacle(tensor) is None for tensor in tensors)
 
@@ -47,5 +47,5 @@ def is_compiled() -> bool:
 
 
 def is_recorded() -> bool:
-    """Whether a mode hears of each operator, as the doctor's probe, FlopCounterMode and make_fx do."""
+    """Whether a mode records operators, like the doctor's probe, FlopCounterMode and make_fx."""
     return not is_compiled() and torch._C._len_torch_dispatch_stack() > 0

@@ -1,5 +1,5 @@
-// The chapters, in their order. Each has a folder: state.ts is what a reader can change, and part of
-// every link; view.tsx is what a reader sees, and is loaded when it comes near.
+// The chapters in their order. Each has a folder: state.ts has its state, which is part of every
+// link; view.tsx has its view, which is loaded when the reader comes near.
 
 import { signal } from '@preact/signals';
 import type { FunctionComponent } from 'preact';
@@ -22,16 +22,16 @@ import { state as stepByStep } from './step-by-step/state';
 
 interface View {
   View: FunctionComponent;
-  reset?(): void; // what Reset chapter ends besides
+  reset?(): void; // the part of Reset chapter beyond `state`
 }
 
 interface Source {
   id: string;
   title: string;
-  state: Record<string, Item<any, any>>; // what Reset chapter resets
-  height: Height; // kept free until it has been loaded
+  state: Record<string, Item<any, any>>; // the values that Reset chapter resets
+  height: Height; // the reserved height until it is loaded
 
-  /** Whether it has formulas from its beginning on: then it comes with them. */
+  /** Whether KaTeX is loaded with the chapter, because it begins with formulas. */
   formulas?: true;
   load(): Promise<View>;
 }

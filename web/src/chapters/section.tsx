@@ -1,4 +1,4 @@
-// A chapter's place on the page: its head at once, its view when a reader comes near.
+// A chapter's section: its heading at once, its view when the reader comes near.
 
 import type { FunctionComponent } from 'preact';
 import { iframeOf } from '../embed/request';
@@ -13,7 +13,7 @@ import type { Chapter } from '.';
 
 interface ChapterSectionProps {
   chapter: Chapter;
-  number?: number; // none where it stands alone
+  number?: number; // absent if the chapter is shown alone
 }
 
 export function ChapterSection({ chapter, number }: ChapterSectionProps) {
@@ -55,8 +55,8 @@ export function ChapterSection({ chapter, number }: ChapterSectionProps) {
   );
 }
 
-/** A component of its own: an element that has the view among its children would keep the view's first
- * tree, and with it every later one, as long as the page is open. */
+/** A separate component. As a child of a plain element, the view's first tree and every later one
+ * would stay in memory as long as the page is open. */
 function Shown({ View }: { View: FunctionComponent }) {
   return <View />;
 }

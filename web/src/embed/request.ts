@@ -1,11 +1,11 @@
-// A chapter in a frame of another page: ?embed=highway&hide=text,controls. docs/share.md describes it.
+// An embedded chapter: ?embed=highway&hide=text,controls. docs/share.md describes it.
 
 import { t } from '../language/text';
 import { sharedLinkTo, wholePageAt } from '../state/link';
 import { embedded, query } from '../state/query';
 import { theme } from '../ui/theme';
 
-/** What can be hidden; style.css says which elements each of them is. */
+/** The parts that can be hidden. style.css maps each to its elements. */
 export const PARTS = [
   'title',
   'text',
@@ -19,7 +19,7 @@ export const PARTS = [
 
 export const hidden = (query.get('hide') ?? '').split(',').filter(Boolean);
 
-/** What of the request cannot be done, as one sentence; '' if all can. */
+/** The first problem of the request, as one sentence; '' if there is none. */
 export function complaint(chapters: readonly string[]): string {
   if (!chapters.includes(embedded!)) {
     return t`${quoted(embedded!)} is not a chapter; the chapters are ${chapters.join(', ')}.`;
@@ -34,8 +34,8 @@ function quoted(name: string): string {
   return `“${name.slice(0, 24)}”`;
 }
 
-/** HTML that shows a chapter in the state as it is. The script fits the frame to the chapter; where it
- * is left out, the frame scrolls. */
+/** HTML that embeds a chapter in its current state. Its script fits the frame's height to the
+ * chapter; without the script, the frame scrolls. */
 export function iframeOf(chapter: string, title: string, height: number): string {
   const url = new URL(wholePageAt(chapter, sharedLinkTo(chapter)));
   url.searchParams.set('embed', chapter);
@@ -56,7 +56,7 @@ function escaped(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;');
 }
 
-/** Tells the page around this one how high the element is, now and whenever it changes. */
+/** Posts the height of the element to the embedding page, now and after every change. */
 export function reportHeight(element: Element): () => void {
   const tell = () => {
     const height = Math.ceil(element.getBoundingClientRect().height);

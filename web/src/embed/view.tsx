@@ -1,4 +1,4 @@
-// One chapter without what is around it, for a frame of another page.
+// A single chapter, for a frame of another page.
 
 import { useEffect, useRef } from 'preact/hooks';
 import { chapters } from '../chapters';
@@ -33,7 +33,8 @@ export function Embed() {
   );
 }
 
-/** The address is made at the click, as the state may have changed. */
+/** A link to the whole page. Its address is computed at the click, because
+ * the state may have changed. */
 function Source({ of: chapter }: { of: string }) {
   return (
     <p class="embed-source">

@@ -1,4 +1,4 @@
-// The page on paper. The style sheet has its looks; here everything is loaded and computed first.
+// Prints the page. Everything is loaded and computed first; the style sheet defines the looks.
 
 import { signal } from '@preact/signals';
 import { chapters } from '../chapters';
@@ -7,7 +7,7 @@ import { everythingIsNear } from '../ui/near';
 import { isDark } from '../ui/theme';
 import './style.css';
 
-/** Where the reader of a handout finds the page in this state. */
+/** The address of the page in this state, printed on the handout. */
 export const address = signal('');
 
 /** Whether a handout is being prepared. */
@@ -21,7 +21,7 @@ export async function printHandout(): Promise<void> {
   const { dataset } = document.documentElement;
   preparing.value = true;
   dataset.view = 'print';
-  tellAddress(); // at print() itself it would come too late to be drawn
+  tellAddress(); // before print(), so that it is rendered in time
   loadEverything();
   await quiet();
   preparing.value = false;
@@ -38,7 +38,7 @@ function loadEverything(): void {
   chapters.forEach((chapter) => void chapter.load());
 }
 
-/** Waits until nothing is being computed and nothing has changed for a moment. */
+/** Waits until all computations are done and the page has not changed for a moment. */
 async function quiet(): Promise<void> {
   const began = performance.now();
   let changed = began;
@@ -56,8 +56,8 @@ async function quiet(): Promise<void> {
   observer.disconnect();
 }
 
-/** Paper is white, whatever the theme. The browser's own command prints what has been loaded by then,
- * and says where something is missing. */
+/** Uses the light theme on paper. The browser's own print command prints only the loaded chapters
+ * and marks the missing ones. */
 export function prepareWhenAsked(): void {
   const { dataset } = document.documentElement;
   addEventListener('beforeprint', () => {

@@ -1,4 +1,4 @@
-// What the tokens of a layer have together.
+// Summarizes the measurements of all tokens by layer.
 
 import type { Measurement, TokenMeasurement } from '../kernels/kernels';
 import { mean, sum } from '../ui/vectors';
@@ -9,7 +9,7 @@ function rows(values: Float64Array, length: number): number[][] {
   return Array.from({ length: values.length / length }, row);
 }
 
-/** As sessions measure a stack: over all tokens, and the mean cosine of two different ones. */
+/** The RMS over all tokens and the mean cosine of two different tokens, as sessions compute them. */
 export function byLayer({ tokens, loss, stream, gradient, cosine }: TokenMeasurement): Measurement {
   const rms = (values: number[]) => Math.sqrt(mean(values.map((v) => v * v)));
   return {

@@ -1,4 +1,5 @@
-// The canvas of the hero: lanes that stand, what moves along them, and the change to other lanes.
+// The canvas of the hero: the lanes, the sparks that move along them, and
+// the transition to other lanes.
 
 import { useEffect, useRef } from 'preact/hooks';
 import { isDark } from '../ui/theme';
@@ -6,9 +7,9 @@ import { drawLanes, drawSparks, type Lane, lanesOf, type Paint, type Size } from
 import { wantsStillness, whileInSight } from '../ui/motion';
 import { between, type Colour, type Picture } from './picture';
 
-/** Milliseconds that new lanes take to rise, and their gradient to come back. */
+/** Milliseconds in which new lanes rise and their gradient comes back. */
 const RISE = 900;
-const SOFT = 0.25; // of that, for one layer
+const SOFT = 0.25; // the part of RISE in which one layer changes
 
 interface CanvasProps {
   name: string;
@@ -31,7 +32,7 @@ export function Canvas({ name, picture }: CanvasProps) {
 class Stage {
   #canvas: HTMLCanvasElement;
   #lanes: Lane[] = []; // of #now
-  #still = document.createElement('canvas'); // they are drawn once
+  #still = document.createElement('canvas'); // the lanes, drawn once
   #size: Size = { width: 0, height: 0 };
   #from: Picture | undefined;
   #to: Picture | undefined;
@@ -52,7 +53,8 @@ class Stage {
     this.#ends.forEach((end) => end());
   }
 
-  /** Other lanes: they rise in place of the ones before, unless the visitor wants no motion. */
+  /** Shows other lanes. They replace the previous ones in an animation unless
+   * the visitor prefers no motion. */
   show(picture: Picture | undefined): void {
     this.#from = this.#now ?? (picture && dark(picture));
     this.#to = picture;
@@ -60,7 +62,7 @@ class Stage {
     if (picture && wantsStillness()) this.#settle();
   }
 
-  /** The colours have changed. */
+  /** Draws again in the colours of the current theme. */
   repaint(): void {
     this.#paint = paintOf(this.#canvas);
     this.#drawLanes();
@@ -112,7 +114,8 @@ class Stage {
   }
 }
 
-/** After `gone` of the rise: the stream has changed from the bottom, then the gradient from the top. */
+/** The picture at a fraction of the transition: the stream changes from the bottom, then the
+ * gradient from the top. */
 function rising(from: Picture, to: Picture, gone: number): Picture {
   const last = to[0].length - 1;
   const soft = (late: number) => Math.max(0, Math.min(1, (gone - late) / SOFT));
@@ -122,17 +125,17 @@ function rising(from: Picture, to: Picture, gone: number): Picture {
   });
 }
 
-/** Before the first measurement there is no light. */
+/** An invisible picture, the start of the first transition. */
 function dark(picture: Picture): Picture {
   return picture.map((lane) => lane.map((point) => ({ ...point, stream: -9, gradient: -9 })));
 }
 
-/** The colours of the theme, as the canvas has them. */
+/** The theme's colours, in the form that the canvas uses. */
 function paintOf(canvas: HTMLCanvasElement): Paint {
   const style = getComputedStyle(canvas);
   const context = document.createElement('canvas').getContext('2d')!;
   const colour = (name: string) => {
-    context.fillStyle = style.getPropertyValue(name); // which it gives back as #rrggbb
+    context.fillStyle = style.getPropertyValue(name); // the canvas returns it as #rrggbb
     const bytes = (context.fillStyle as string).slice(1).match(/../g)!;
     return bytes.map((hex) => parseInt(hex, 16) / 255) as unknown as Colour;
   };

@@ -1,4 +1,4 @@
-// The hero's four stacks: what is said and drawn of them is what they do.
+// Checks that the hero's text and pictures match its four stacks.
 
 import { beforeAll, expect, test } from 'vitest';
 import type { Kernels, Measurement } from '../kernels/kernels';

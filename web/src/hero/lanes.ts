@@ -1,4 +1,4 @@
-// Draws the lanes of the hero: a band of the stream and a line of the gradient for each token.
+// Draws the lanes of the hero: a band for the stream and a line for the gradient of each token.
 
 import type { Colour, Picture, Point } from './picture';
 
@@ -15,21 +15,23 @@ export interface Size {
   height: number;
 }
 
-/** What of the room between two tokens is left of the stream's band, and of the gradient's line. */
+/** The offsets of the stream's band and the gradient's line, in distances between two tokens. */
 const STREAM_AT = -0.1;
 const GRADIENT_AT = 0.35;
 
-/** How wide what has this size is, over what has size 1: 1000 times more is about 18 times wider. */
+/** The width for a size, relative to that for size 1: a size of 1000 is
+ * drawn about 18 times as wide. */
 function widthOf(log: number): number {
   return Math.exp(0.42 * Math.max(-9, Math.min(8, log)));
 }
 
-/** How visible it is: a thousandth is a shadow. */
+/** The opacity for a size: at a thousandth, the lane is barely visible. */
 function alphaOf(log: number): number {
   return Math.max(0.07, Math.min(1, 1 + log / 3));
 }
 
-/** How far it has left what a layer can use: from 20 to 300 times the size. */
+/** The degree to which a size is unusable for a layer: from 0 at 20 times to 1
+ * at 300 times the initial size. */
 function brokenOf(log: number): number {
   return Math.max(0, Math.min(1, (log - 1.3) / 1.2));
 }
@@ -43,21 +45,21 @@ function css([red, green, blue]: Colour, alpha: number): string {
   return `rgb(${byte(red)} ${byte(green)} ${byte(blue)} / ${alpha.toFixed(3)})`;
 }
 
-/** A lane's signal or gradient where it passes one height. */
+/** A lane's stream or gradient at one height. */
 interface Band {
   x: number;
   y: number;
-  half: number; // of its width
+  half: number; // half of the width
   colour: Colour;
   alpha: number;
 }
 
 type Kind = 'stream' | 'gradient';
 
-/** What is drawn for one token. */
+/** The shapes of one token. */
 export type Lane = Record<Kind, Band[]>;
 
-/** Bands for each layer: curves are round. */
+/** The number of bands per layer, for smooth curves. */
 const FINE = 4;
 
 export function lanesOf(picture: Picture, size: Size, paint: Paint): Lane[] {
@@ -85,7 +87,7 @@ function bandsOf(lane: Point[], kind: Kind, room: number, size: Size, paint: Pai
   });
 }
 
-/** The same with bands between, on a curve that nowhere swings further than the layers' own. */
+/** Adds bands in between, on a smooth curve that does not overshoot the layers' positions. */
 function rounded(bands: Band[]): Band[] {
   const last = bands.length - 1;
   const step = (i: number) => bands[i + 1].x - bands[i].x;
@@ -104,7 +106,7 @@ function rounded(bands: Band[]): Band[] {
   });
 }
 
-/** The band at a place between two others. */
+/** The interpolated band at a position. */
 function bandAt(bands: Band[], place: number): Band {
   const below = Math.min(bands.length - 2, Math.max(0, Math.floor(place)));
   const f = place - below;
@@ -119,7 +121,7 @@ function bandAt(bands: Band[], place: number): Band {
   };
 }
 
-/** Fills a lane, its colours changing from layer to layer. */
+/** Fills a lane; its colour changes from layer to layer. */
 function fillBand(context: Context, bands: Band[], { height }: Size, wider: number, alpha: number) {
   const colours = context.createLinearGradient(0, height, 0, 0);
   bands.forEach((band, i) =>
@@ -132,7 +134,7 @@ function fillBand(context: Context, bands: Band[], { height }: Size, wider: numb
   context.fill();
 }
 
-/** How wide and how strong the glow around a stream is, from the outside to its core. */
+/** The width and opacity of the glow around a stream, from the outside to its core. */
 const GLOW = [
   [3.4, 0.06],
   [2.4, 0.09],
@@ -140,7 +142,7 @@ const GLOW = [
   [1, 0.75],
 ] as const;
 
-/** Everything that stands still. */
+/** Draws everything that does not move. */
 export function drawLanes(context: Context, lanes: Lane[], size: Size, paint: Paint): void {
   context.clearRect(0, 0, size.width, size.height);
   context.globalCompositeOperation = paint.isDark ? 'lighter' : 'source-over';
@@ -154,7 +156,7 @@ export function drawLanes(context: Context, lanes: Lane[], size: Size, paint: Pa
 const TRAIL = 7;
 const SPACING = 0.9; // bands
 
-/** A spark with its trail at a place of a lane, or nothing where it is outside. */
+/** Draws a spark and its trail at a position of a lane, except for parts outside the lane. */
 function drawSpark(context: Context, bands: Band[], place: number, way: 1 | -1, isDark: boolean) {
   const last = bands.length - 1;
   for (let i = TRAIL; i >= 0; --i) {
@@ -171,13 +173,13 @@ function drawSpark(context: Context, bands: Band[], place: number, way: 1 | -1, 
   }
 }
 
-/** Milliseconds: the signal's way up, the gradient's way down, and the delay from end to end of the
- * sentence, which is read from left to right. */
+/** Milliseconds: the time of the signal's way up and of the gradient's way down, and the delay from
+ * the first token of the sentence to the last. */
 const WAY = 1900;
 const DELAY = 700;
 const CYCLE = 2 * (WAY + DELAY);
 
-/** What moves: the signal goes up, then the gradient comes back. */
+/** Draws everything that moves: the signal goes up, then the gradient comes back. */
 export function drawSparks(context: Context, lanes: Lane[], paint: Paint, time: number): void {
   const now = time % CYCLE;
   const [kind, way] = now < CYCLE / 2 ? (['stream', 1] as const) : (['gradient', -1] as const);

@@ -1,4 +1,4 @@
-// The measurements of the hero's stacks: made in a worker, each once.
+// The measurements of the hero's stacks. A worker makes each once.
 
 import { signal } from '@preact/signals';
 import type { TokenMeasurement } from '../kernels/kernels';
@@ -22,11 +22,11 @@ function measure(add: boolean, norm: boolean): Promise<Timed<TokenMeasurement>> 
   const key = `${add} ${norm}`;
   const made = known.get(key) ?? measurer().call('measureSentence', stackOf(add, norm), TEXT);
   known.set(key, made);
-  made.catch(() => known.delete(key)); // so that it is tried again
+  made.catch(() => known.delete(key)); // allows another try
   return made;
 }
 
-/** Shows the stack that was asked for last. */
+/** Shows the latest requested stack. */
 export const show = newest(async ({ add, norm }: { add: boolean; norm: boolean }, isNewest) => {
   try {
     const tokens = await measure(add, norm);

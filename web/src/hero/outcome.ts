@@ -1,5 +1,5 @@
-// What becomes of signal, gradient and tokens, in words made of the measurement. The bounds are those
-// of stacks/verdict.ts.
+// Sentences about signal, gradient and tokens, made from the measurement. The bounds
+// are those of stacks/verdict.ts.
 
 import type { Measurement } from '../kernels/kernels';
 import { t } from '../language/text';
@@ -72,7 +72,7 @@ function tokenWords(cosine: number): string {
 
 const round = (value: number) => roundNumber(value, 2);
 
-/** 1,900,000. */
+/** The value with separators: 1,900,000. */
 function large(value: number): string {
   return value < 1e9 ? grouped(Number(value.toPrecision(2))) : powerNumber(value, 1);
 }

@@ -1,26 +1,26 @@
-// What the lanes look like: a measurement turned into sizes, colours and places.
+// The shape of the lanes: converts a measurement into sizes, colours and positions.
 
 import type { TokenMeasurement } from '../kernels/kernels';
 import { mean } from '../ui/vectors';
 
-export type Colour = readonly [red: number, green: number, blue: number]; // 0 to 1
+export type Colour = readonly [red: number, green: number, blue: number]; // from 0 to 1
 
-/** Where a lane passes one layer. */
+/** A point of a lane at one layer. */
 export interface Point {
-  at: number; // 0 to 1, from left to right
+  at: number; // from 0 to 1, left to right
   stream: number; // decimal logarithm of the RMS over that of the first layer's tokens
-  gradient: number; // likewise over that of the last layer's
+  gradient: number; // likewise, relative to that of the last layer's tokens
   colour: Colour;
 }
 
-/** For each token the points of its lane, from the first layer to the end. */
+/** The points of each token's lane, from the first layer to the end. */
 export type Picture = Point[][];
 
-/** Tokens that point the same way within about this angle have the same colour: cosines above 0.99
- * differ by less. */
+/** The angle within which tokens count as similar and share their colour.
+ * Cosines above 0.99 differ by less. */
 const ALIKE_ANGLE = (8 * Math.PI) / 180;
 
-/** How far lanes of the same direction are drawn together. */
+/** The degree to which lanes of the same direction are drawn closer together. */
 const PULL = 0.55;
 
 export function pictureOf(measured: TokenMeasurement): Picture {
@@ -38,7 +38,7 @@ export function pictureOf(measured: TokenMeasurement): Picture {
   );
 }
 
-/** A token's place and colour among all: means over the tokens, weighted by how alike they are. */
+/** A token's position and colour: means over all tokens, weighted by token similarity. */
 function among({ tokens, cosine }: TokenMeasurement, place: number, t: number) {
   const row = cosine.subarray((place * tokens + t) * tokens, (place * tokens + t + 1) * tokens);
   const weights = Array.from(row, (c, u) => (u === t ? 1 : likeness(c)));
@@ -53,14 +53,14 @@ function among({ tokens, cosine }: TokenMeasurement, place: number, t: number) {
   };
 }
 
-/** 1 of one direction, 0 from three times the angle on. */
+/** The similarity: 1 for the same direction, nearly 0 from three times the angle on. */
 function likeness(cosine: number): number {
   if (!Number.isFinite(cosine)) return 0;
   const angle = Math.acos(Math.min(1, cosine));
   return Math.exp(-((angle / ALIKE_ANGLE) ** 2) / 2);
 }
 
-/** From cyan over blue and red to yellow, in the order of the sentence. */
+/** The hues from cyan over blue and red to yellow, in the order of the sentence. */
 export function ownColour(t: number, tokens: number): Colour {
   const hue = 185 + (235 * t) / tokens;
   const channel = (n: number) => {
@@ -70,7 +70,7 @@ export function ownColour(t: number, tokens: number): Colour {
   return [channel(0), channel(8), channel(4)];
 }
 
-/** `fraction` of the way from one picture to another, which may differ from place to place. */
+/** Interpolates between two pictures. `fraction` may differ from layer to layer. */
 export function between(
   from: Picture,
   to: Picture,

@@ -1,11 +1,12 @@
-// The hero's stacks: one sentence, and a Transformer with or without Add and Norm.
+// The hero's stacks: one sentence through a Transformer with or without Add and Norm.
 
 import type { Stack } from '../kernels/session-host';
 
-/** One byte a lane. */
+/** The sentence; each byte has a lane. */
 export const SENTENCE = 'What does a deep network forget?';
 
-/** Xavier's first weights are the largest of the three: with them a lack shows within 24 layers. */
+/** Xavier's initial weights are the largest of the three. With them, a
+ * missing part shows within 24 layers. */
 export const OPTIONS = {
   layers: 24,
   width: 64,
@@ -19,10 +20,10 @@ export const OPTIONS = {
   norm: 'layer',
 } as const;
 
-/** What is read: the sentence, and the byte that follows it. */
+/** The text of the model: the sentence, and the byte after it. */
 export const TEXT = new TextEncoder().encode(`${SENTENCE}\n`);
 
-/** Pre-norm, or what is left of it. */
+/** Pre-norm, without the parts that are switched off. */
 export function stackOf(add: boolean, norm: boolean): Stack {
   return {
     options: OPTIONS,

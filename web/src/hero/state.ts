@@ -1,4 +1,4 @@
-// What a visitor can switch in the hero.
+// The state of the hero.
 
 import { flag } from '../state/fields';
 import { defineState } from '../state/store';

@@ -1,5 +1,5 @@
-// The first ten seconds: a sentence goes up a real stack, signal up and gradient back, and what
-// becomes of both without Add, without Norm, and without either.
+// The first seconds on the page: a sentence goes up a real stack. The reader sees signal and
+// gradient with and without Add and Norm.
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo } from 'preact/hooks';
@@ -98,7 +98,7 @@ function Switch({ label, formula, item }: { label: string; formula: string; item
   );
 }
 
-/** What is measured at one end of the stack. */
+/** The measurements at one end of the stack. */
 function Place({ of: place, measured }: { of: number; measured: Measurement | undefined }) {
   const isEnd = place === OPTIONS.layers;
   const rms = (values?: number[]) => (values ? roundNumber(values[place], 3) : '…');
@@ -121,7 +121,7 @@ function Place({ of: place, measured }: { of: number; measured: Measurement | un
   );
 }
 
-/** Each byte below its lane. */
+/** The sentence, with each byte below its lane. */
 function Sentence() {
   const tokens = [...SENTENCE];
   return (

@@ -1,4 +1,4 @@
-// The page's kernels: loaded once; the link is read and chapters are shown after that.
+// The page's kernels, which are loaded once. The link is read, and chapters are shown, after that.
 
 import { signal } from '@preact/signals';
 import { kernelsModule } from './files';
@@ -6,10 +6,10 @@ import { Kernels } from './kernels';
 
 export let kernels: Kernels;
 
-/** Whether they are there, and the link has been read: then chapters can be shown. */
+/** Whether the kernels are loaded and the link has been read. Chapters can then be shown. */
 export const ready = signal(false);
 
-/** Why the page has none. */
+/** The reason why the kernels could not be loaded. */
 export const failure = signal('');
 
 let loading: Promise<Kernels> | undefined;

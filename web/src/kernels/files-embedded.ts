@@ -1,4 +1,4 @@
-// Modules, workers and text out of the page itself, where the single-file build has put them.
+// Modules, workers and text from the page itself, for the single-file build.
 
 import { compile } from 'addnorm/compile';
 import LabWorker from './lab-worker?worker&inline';
@@ -6,7 +6,7 @@ import { t } from '../language/text';
 import type { Portable } from './remote';
 import SessionWorker from './worker?worker&inline';
 
-/** What a script element holds that no browser runs: base64 of gzip. */
+/** The content of a script element that browsers do not run: base64 of gzip. */
 function embedded(id: string): Response {
   const base64 = document.getElementById(id)!.textContent!;
   const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
@@ -31,7 +31,7 @@ export function labModule(): Promise<WebAssembly.Module> {
   return embeddedModule('lab.wasm');
 }
 
-/** A page of file:// may send no module to a worker, so it sends the module's bytes. */
+/** The module's bytes. A page of file:// cannot send a compiled module to a worker. */
 export function portable(module: WebAssembly.Module): Portable {
   return bytesOf.get(module)!;
 }

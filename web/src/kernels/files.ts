@@ -1,5 +1,5 @@
-// Where the modules and the workers come from: files beside the page. files-embedded.ts takes this
-// file's place where the page is one file.
+// The modules and the workers as files beside the page. files-embedded.ts replaces this
+// file in the single-file build.
 
 import labUrl from '#lab?url';
 import networkUrl from '../chapters/model/network.safetensors?url';
@@ -27,12 +27,12 @@ export function labWorker(): Worker {
   return new Worker(new URL('./lab-worker.ts', import.meta.url), { type: 'module' });
 }
 
-/** A text to train on: 200 KB of English that never change. */
+/** The training text: 200 KB of English that do not change. */
 export async function bundledText(): Promise<string> {
   return (await import('virtual:genesis')).default;
 }
 
-/** Why the page does without the network of its chapter "A real model"; '' where it has one. */
+/** The reason why this build lacks the network of the chapter "A real model"; '' if it has it. */
 export const networkMissing: string = '';
 
 export async function networkFile(): Promise<ArrayBuffer> {

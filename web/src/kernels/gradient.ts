@@ -10,8 +10,8 @@ export interface Gradient {
   normalized: number[];
   deviation: number;
   g: number[]; // γ ⊙ dy
-  alongOnes: number[]; // mean(g): what centring projects away
-  alongNormalized: number[]; // x̂·mean(g ⊙ x̂): what scaling projects away
+  alongOnes: number[]; // mean(g): the part that centring removes
+  alongNormalized: number[]; // x̂·mean(g ⊙ x̂): the part that scaling removes
   remainder: number[];
   dx: number[];
   dGamma: number[];
@@ -48,7 +48,7 @@ export function gradientOf(
   };
 }
 
-/** The values, with 0 for those that are only rounding errors of values the size of g ÷ divisor. */
+/** The values, with 0 in place of rounding errors of values as large as g ÷ divisor. */
 export function withoutRounding(values: readonly number[], g: readonly number[], divisor = 1) {
   const least = (1e-12 * length(g)) / divisor;
   return values.map((v) => (Math.abs(v) < least ? 0 : v));

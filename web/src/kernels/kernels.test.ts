@@ -1,5 +1,5 @@
-// Placements and sessions in Node: the same numbers as the native program's up to the order of the
-// products' sums.
+// Checks placements and sessions in Node. They equal the native program's up to the order of
+// summation in products.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -105,9 +105,9 @@ describe('placements and sessions', () => {
       session.destroy();
       return found;
     };
-    for (const angle of measured('rezero').turn) expect(angle).toBeLessThan(0.1); // adds nothing yet
+    for (const angle of measured('rezero').turn) expect(angle).toBeLessThan(0.1); // F starts at 0
     expect(measured('post').turn).toHaveLength(3);
-    expect(measured('pre', 2).turn).toEqual(measured('pre').turn.slice(0, 2)); // of the same weights
+    expect(measured('pre', 2).turn).toEqual(measured('pre').turn.slice(0, 2)); // the same weights
     const falls = (name: string) => {
       const { turn } = measured(name, 24);
       const sum = (angles: number[]) => angles.reduce((a, b) => a + b);
@@ -144,7 +144,7 @@ describe('placements and sessions', () => {
   });
 
   test('a sentence is measured as a session measures a window', () => {
-    const bytes = (length: number) => new Uint8Array(length).fill(97); // every window is the same
+    const bytes = (length: number) => new Uint8Array(length).fill(97); // all windows are equal
     const sameWindow = { ...options, batch: 1 };
     const { pre } = placements();
     const session = kernels.session(pre, sameWindow, bytes(400));

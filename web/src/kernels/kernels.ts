@@ -1,12 +1,12 @@
-// The package's kernels, and what the tutorial's module adds to them: placements, the matrices of lanes,
-// and sessions that train.
+// The package's kernels, and those that only the tutorial's module has: placements, the matrices of
+// lanes, and sessions that train.
 
 import { AddNorm, type Initialization, INITIALIZATIONS, KernelError, KINDS } from 'addnorm';
 import { type Arena, Instance } from 'addnorm/instance';
 import { msg } from '../language/template';
 import { Lanes } from './lanes';
 
-/** The norms' slots, and the factors. Each factor is named after a placement that has it. */
+/** The norms' slots, and the factors. Each factor is named after a placement that uses it. */
 export interface Arrangement {
   before: boolean;
   inside: boolean;
@@ -18,7 +18,7 @@ export interface Arrangement {
   finalNorm: boolean;
 }
 
-/** A row of the library's table of placements; factors are formulas. */
+/** A row of the library's table of placements. Its factors are formulas. */
 export interface Placement extends Arrangement {
   name: string;
   usedBy: string;
@@ -46,12 +46,13 @@ export interface Measurement {
   tokenCosine: number[];
 }
 
-/** Of a session's stack, also the angle between what each layer reads and what it leaves, in degrees. */
+/** Adds the angle, in degrees, between the input and the output of each layer. */
 export interface StackMeasurement extends Measurement {
   turn: number[];
 }
 
-/** The tokens of one sentence: for each layer and the end, a value of every token, or of every two. */
+/** The tokens of one sentence. For each layer and the end, there is a value
+ * per token or per pair of tokens. */
 export interface TokenMeasurement {
   tokens: number;
   loss: number;
@@ -60,7 +61,6 @@ export interface TokenMeasurement {
   cosine: Float64Array;
 }
 
-/** The page’s kernels. */
 export class Kernels extends AddNorm {
   #instance: Instance;
   readonly lanes: Lanes;
@@ -80,8 +80,8 @@ export class Kernels extends AddNorm {
     });
   }
 
-  /** A small decoder over bytes, as in `addnorm study`. All sessions share one instance; the first of
-   * their calls that fails ends it, and with it all of them. */
+  /** Creates a small decoder over bytes, as in `addnorm study`. All sessions share one instance of
+   * the module. After a call that fails, all of them are unusable. */
   session(arrangement: Arrangement, options: SessionOptions, text: Uint8Array): Session {
     const handle = this.#instance.call((arena) =>
       arena.exports.session_create(
@@ -124,7 +124,7 @@ export class Kernels extends AddNorm {
     };
   }
 
-  /** Reads a text of context + 1 bytes once, forward and backward, with first weights. */
+  /** Measures a forward and a backward pass over context + 1 bytes, with initial weights. */
   measureSentence(
     arrangement: Arrangement,
     options: SessionOptions,
@@ -151,7 +151,6 @@ export class Kernels extends AddNorm {
     });
   }
 
-  /** The addresses of the structs Arrangement and SessionOptions. */
   #stack(arena: Arena, arrangement: Arrangement, options: SessionOptions): [number, number] {
     return [
       arena.struct('Arrangement', this.#arrangement(arrangement)),
@@ -163,7 +162,6 @@ export class Kernels extends AddNorm {
     ];
   }
 
-  /** The fields of the struct Arrangement. */
   #arrangement(a: Arrangement) {
     const names = this.placements().map((p) => p.name);
     return {
@@ -181,9 +179,9 @@ export class Kernels extends AddNorm {
 
 export interface Session {
   readonly parameters: number;
-  readonly unigramLoss: number; // nats per byte that the bytes' frequencies alone give
+  readonly unigramLoss: number; // the loss of byte frequencies, in nats per byte
   measure(): StackMeasurement;
-  step(): number; // one step of training; the loss before it, in nats per byte
+  step(): number; // trains one step; returns the loss before it, in nats per byte
   validate(batches: number): number;
   destroy(): void;
 }

@@ -2,7 +2,7 @@
 
 import { Instance } from 'addnorm/instance';
 
-/** A figure and its options; the figure has defaults for those left out. */
+/** A figure and its options. Missing options have the figure's defaults. */
 export interface LabRequest {
   figure: string;
   layers?: readonly number[];
@@ -15,14 +15,14 @@ export interface LabRequest {
 
 export type Verdict = 'inside' | 'outside' | 'not applicable';
 
-/** JSON has neither infinities nor NaN; they become null. */
+/** A number in JSON, which lacks infinities and NaN; they become null. */
 type JsonNumber = number | null;
 
 export interface LabCurve {
   name: string;
   x: JsonNumber[];
-  y: JsonNumber[]; // of a prediction perhaps none
-  low: JsonNumber[]; // the band's, or none
+  y: JsonNumber[]; // may be missing for a prediction
+  low: JsonNumber[]; // the lower edge of the band, if any
   high: JsonNumber[];
 }
 
@@ -31,14 +31,14 @@ export interface LabPanel {
   caption: string;
   x: { label: string; names?: string[] };
   y: { label: string; names?: string[] };
-  maps?: { name: string; rows: JsonNumber[][] }[]; // instead of curves
+  maps?: { name: string; rows: JsonNumber[][] }[]; // replaces curves
   measured: LabCurve[];
   predicted: LabCurve[];
   wide: string; // SVG
   narrow: string;
 }
 
-/** A figure that has run, as lab_page_json() writes it. */
+/** The results of a figure, as lab_page_json() writes them. */
 export interface LabRun {
   figure: string;
   title: string;

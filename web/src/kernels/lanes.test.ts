@@ -1,4 +1,4 @@
-// Streams of several lanes in Node: against algebra, central differences and the native lab.
+// Checks streams of several lanes in Node against algebra, central differences and the native lab.
 
 import { beforeAll, describe, expect, test } from 'vitest';
 import { draw, native, withFolder } from '../../packages/addnorm/test/native';
@@ -22,7 +22,7 @@ const own = (read: number[], carry: number[], write: number[]): LaneNumbers => (
   write,
 });
 
-/** Entries of the rows of sublayers, up to the diagonal. */
+/** Compares the rows of the sublayers up to the diagonal. */
 function expectMixing(mixing: Mixing, entry: (reader: number, source: number) => number) {
   mixing
     .slice(0, -1)
@@ -36,7 +36,7 @@ test('every row that the chapter offers is in the table', () => {
   expect(row('pre')).toMatchObject({ before: true, after: false, grows: false, most: 1 });
   expect(row('mhc')).toMatchObject({ least: 2, usual: 4, most: 16 });
   expect(row('residual-dual')).toMatchObject({ after: true, lastLane: false });
-  expect(row('highway')).toBe(undefined); // gates, which theory does not cover
+  expect(row('highway')).toBe(undefined); // the theory does not cover gates
 });
 
 describe('the depth-mixing matrix', () => {

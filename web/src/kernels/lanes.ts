@@ -1,20 +1,20 @@
-// Streams of several lanes, computed by the module: rows of the table, their numbers, one step.
+// Streams of several lanes, computed by the module: rows of the table, their numbers, and one step.
 
 import type { Arena, Instance } from 'addnorm/instance';
 
-/** A row of the library's table of placements, as far as its stream goes. */
+/** The fields of a row of the library's table of placements that concern the stream. */
 export interface LaneRow {
   row: number;
   name: string;
   usedBy: string;
   source: string;
-  /** How many lanes it can have, unless its stream grows. */
+  /** The least number of lanes, unless the stream grows. */
   least: number;
   usual: number;
   most: number;
   grows: boolean;
-  /** Where norms stand: before and on the output of F, after the sum on lane 1, on the last lane
-   * before it is read. */
+  /** The positions of the norms: before F, on its output, after the sum on lane 1, and on the last
+   * lane before it is read. */
   before: boolean;
   inside: boolean;
   after: boolean;
@@ -22,7 +22,7 @@ export interface LaneRow {
   formulas: { read: string; carry: string; write: string; exit: string };
 }
 
-/** z = read·X and X′ = carry·X + write ⊗ f. Matrices stand row by row. */
+/** z = read·X and X′ = carry·X + write ⊗ f. Matrices are stored row by row. */
 export interface LaneNumbers {
   lanes: number;
   lanesAfter: number;
@@ -31,30 +31,31 @@ export interface LaneNumbers {
   write: readonly number[];
 }
 
-/** A stack's stream without its sublayers: of a row, or of numbers of one's own. */
+/** The stream of a stack without its sublayers, with the numbers of a row or with own numbers. */
 export interface LaneStack {
   layers: number;
   row?: LaneRow;
-  lanes?: number; // where the row leaves them free
-  /** Whether learned numbers have moved, as in the lab's figures, and the seed of that. */
+  lanes?: number; // if the row leaves them free
+  /** Whether learned numbers have moved, as in the lab's figures, and the seed of the movement. */
   moved?: boolean;
   seed?: number;
-  /** The numbers of every sublayer, in place of a row's. */
+  /** The numbers of every sublayer, instead of a row's. */
   own?: LaneNumbers;
 }
 
-/** What each sublayer, and last the exit, reads of x and of each sublayer. null: not finite. */
+/** The weights with which each sublayer, and last the exit, reads x and
+ * each sublayer. null: not finite. */
 export type Mixing = (number | null)[][];
 
-/** What is left of a difference between lanes behind each sublayer, and by how much the product of all
- * A may amplify; empty where matrices alone do not carry the lanes. null: not finite. */
+/** The remaining part of a difference between lanes after each sublayer, and the largest gain of the
+ * product of all A. Both are empty if matrices alone do not carry the lanes. null: not finite. */
 export interface Carried {
   left: (number | null)[];
   gain: (number | null)[];
 }
 
 export interface LaneGradients {
-  carry: Float64Array; // Sinkhorn's, of the logits
+  carry: Float64Array; // of the logits, by Sinkhorn
   ofCarry: Float64Array;
   ofLogits: Float64Array;
 }
@@ -66,7 +67,7 @@ export class Lanes {
     this.#instance = instance;
   }
 
-  /** The rows whose stream theory covers. */
+  /** The rows whose stream the theory covers. */
   rows(): LaneRow[] {
     return JSON.parse(this.#instance.text(this.#instance.exports.lane_rows()));
   }
@@ -92,7 +93,7 @@ export class Lanes {
     });
   }
 
-  /** What a sublayer reads, and what it leaves, of lanes of as many features as f has. */
+  /** The input of a sublayer and the lanes after it. Each lane has as many features as f. */
   step(numbers: LaneNumbers, x: Float64Array, f: Float64Array) {
     const { lanes, lanesAfter } = numbers;
     const features = f.length;
@@ -108,7 +109,7 @@ export class Lanes {
     });
   }
 
-  /** The gradient of A = Sinkhorn(logits), and of the logits, from that of X′ = A·X. */
+  /** The gradients of A = Sinkhorn(logits) and of the logits, from the gradient of X′ = A·X. */
   gradient(logits: Float64Array, x: Float64Array, dNext: Float64Array): LaneGradients {
     const lanes = Math.sqrt(logits.length);
     return this.#instance.call((arena) => {
@@ -131,7 +132,7 @@ export class Lanes {
   }
 }
 
-/** Where a, A and b stand; 0 if there are none. */
+/** The addresses of a, A and b; 0 if there are none. */
 function addresses(arena: Arena, numbers: LaneNumbers | undefined) {
   const put = (values: readonly number[]) => arena.put(Float64Array.from(values));
   if (numbers === undefined) return { read: 0, carry: 0, write: 0 };

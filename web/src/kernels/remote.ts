@@ -3,7 +3,6 @@
 import { compile } from 'addnorm/compile';
 import { msg } from '../language/template';
 
-/** A call of a method. */
 export interface Request {
   id: number;
   method: string;
@@ -11,7 +10,7 @@ export interface Request {
 }
 export type Answer = { id: number; value: unknown } | { id: number; problem: string };
 
-/** The worker's side: the result of the host's method, or its error. */
+/** Runs the host's method in the worker. Returns its result or its error. */
 export async function answer(host: object, { id, method, args }: Request): Promise<Answer> {
   try {
     const methods = (await host) as Record<string, (...args: unknown[]) => unknown>;
@@ -21,11 +20,11 @@ export async function answer(host: object, { id, method, args }: Request): Promi
   }
 }
 
-/** What a worker gets its module from. */
+/** A module in a form that can be sent to a worker. */
 export type Portable = WebAssembly.Module | ArrayBuffer;
 
-/** The worker's side of a whole conversation: the module comes once the page has it; requests wait for
- * the host that is made of it. */
+/** The worker's end of the connection. The page first sends the module, from which the host is
+ * made; requests wait for the host. */
 export function answerRequests(hostOf: (module: WebAssembly.Module) => object): void {
   let start: (host: object) => void;
   const host = new Promise<object>((resolve) => (start = resolve));
@@ -35,7 +34,8 @@ export function answerRequests(hostOf: (module: WebAssembly.Module) => object): 
   });
 }
 
-/** The page's side of it. Where there is no module every call fails with its words. */
+/** The page's end of the connection. If the module cannot be loaded, every
+ * call fails with that error. */
 export function connect<H extends object>(worker: Worker, module: Promise<Portable>): Remote<H> {
   const remote = new Remote<H>(worker);
   module.then(
@@ -45,7 +45,7 @@ export function connect<H extends object>(worker: Worker, module: Promise<Portab
   return remote;
 }
 
-/** The part of a Worker that is used. */
+/** The used part of a Worker. */
 export interface Port {
   postMessage(message: unknown): void;
   addEventListener(type: string, listener: (event: any) => void): void;
@@ -55,7 +55,8 @@ export interface Port {
 const NO_WORKER = msg`The page’s worker could not be started. If the page comes from a server, is that
   still there?`;
 
-/** The page's side of a host H: the same methods, as promises that reject where the host throws. */
+/** The page's proxy of a host H. It has the same methods, as promises
+ * that reject if the host throws. */
 export class Remote<H extends object> {
   #port: Port;
   #calls = new Map<number, { resolve(value: any): void; reject(error: Error): void }>();
@@ -68,13 +69,13 @@ export class Remote<H extends object> {
     port.addEventListener('error', () => this.fail(NO_WORKER));
   }
 
-  /** Rejects every call, now and later. */
+  /** Rejects every pending and later call. */
   fail(problem: string): void {
     this.#failed = problem;
     for (const id of [...this.#calls.keys()]) this.#settle({ id, problem });
   }
 
-  /** Whether the worker could not be started, so that every call fails. */
+  /** Whether the worker could not be started, in which case every call fails. */
   get failed(): boolean {
     return this.#failed !== undefined;
   }
@@ -91,22 +92,22 @@ export class Remote<H extends object> {
     });
   }
 
-  /** Ends the worker at once; pending calls never settle. */
+  /** Terminates the worker; pending calls never settle. */
   close(): void {
     this.#port.terminate();
   }
 
   #settle(answer: Answer) {
     const call = this.#calls.get(answer.id);
-    if (call === undefined) return; // it has failed before
+    if (call === undefined) return; // it has already been rejected
     this.#calls.delete(answer.id);
     if ('problem' in answer) call.reject(new Error(answer.problem));
     else call.resolve(answer.value);
   }
 }
 
-/** Runs `work` on the newest input. Inputs that come while it runs wait, and only the last of them is
- * then used. `isNewest` says whether an input is still the newest. */
+/** Runs `work` on the newest input. Inputs that arrive during a run wait, and only the last of them
+ * is used. `isNewest` says whether an input is still the newest. */
 export function newest<A>(work: (input: A, isNewest: () => boolean) => Promise<void>) {
   let waiting: A[] = [];
   let working = false;

@@ -1,4 +1,4 @@
-// Files of tensors, as `addnorm train` writes them: a header of JSON, then the values.
+// Reads files of tensors, as `addnorm train` writes them: a header of JSON, then the values.
 
 export interface Tensors {
   metadata: Record<string, string>;
@@ -10,7 +10,7 @@ interface Entry {
   data_offsets: [begin: number, end: number];
 }
 
-/** The tensors of a safetensors file, which must all be of bfloat16. */
+/** The tensors of a safetensors file, which must all be bfloat16. */
 export function parseSafetensors(file: ArrayBuffer): Tensors {
   const length = Number(new DataView(file).getBigUint64(0, true));
   const start = 8 + length;
@@ -27,7 +27,7 @@ export function parseSafetensors(file: ArrayBuffer): Tensors {
   return { metadata, values };
 }
 
-/** bfloat16 is the upper half of float32. */
+/** Converts bfloat16, the upper half of float32, to float32. */
 function widened(bytes: ArrayBuffer): Float32Array {
   const bits = Uint32Array.from(new Uint16Array(bytes), (half) => half << 16);
   return new Float32Array(bits.buffer);

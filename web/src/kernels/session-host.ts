@@ -1,5 +1,5 @@
-// Measures stacks and trains one, in a worker. Each call is short, so that the caller can stop
-// between two of them.
+// Measures stacks and trains one, in a worker. Each call is short, so that the
+// caller can stop between two calls.
 
 import { msg } from '../language/template';
 import type {
@@ -32,7 +32,7 @@ export class SessionHost {
     this.#kernels = kernels;
   }
 
-  /** A stack with its first weights. */
+  /** Measures a stack with its initial weights. */
   measure({ arrangement, options }: Stack, text: Uint8Array): Timed<StackMeasurement> {
     const start = performance.now();
     const session = this.#kernels.session(arrangement, options, text);
@@ -43,21 +43,21 @@ export class SessionHost {
     }
   }
 
-  /** The tokens of a sentence in a stack with its first weights. */
+  /** Measures the tokens of a sentence in a stack with its initial weights. */
   measureSentence({ arrangement, options }: Stack, text: Uint8Array): Timed<TokenMeasurement> {
     const start = performance.now();
     const tokens = this.#kernels.measureSentence(arrangement, options, text);
     return { ...tokens, milliseconds: performance.now() - start };
   }
 
-  /** What the network of this file makes of a prompt. */
+  /** Measures the network of this file on a prompt. */
   readPrompt(file: ArrayBuffer, prompt: Uint8Array): Timed<PromptReading> {
     const start = performance.now();
     const reading = readPrompt(this.#kernels.module, file, prompt);
     return { ...reading, milliseconds: performance.now() - start };
   }
 
-  /** Makes the stack for train() and validate(). */
+  /** Creates the stack of train() and validate(). */
   open({ arrangement, options }: Stack, text: Uint8Array): Opened {
     this.#session?.destroy();
     this.#session = undefined;
@@ -66,7 +66,7 @@ export class SessionHost {
     return { parameters, unigramLoss };
   }
 
-  /** Steps until there are `most` or the time is up; ends at a loss that is not finite. */
+  /** Trains at most `most` steps or for this time. Stops at a loss that is not finite. */
   train(most: number, milliseconds: number): Timed<{ losses: number[] }> {
     const losses: number[] = [];
     const start = performance.now();
@@ -78,7 +78,7 @@ export class SessionHost {
     return { losses, milliseconds: spent };
   }
 
-  /** The stack as it has been trained so far. */
+  /** Measures the stack in its current state of training. */
   measureTrained(): StackMeasurement {
     return this.#opened().measure();
   }

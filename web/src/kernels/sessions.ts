@@ -1,4 +1,4 @@
-// Stacks that are measured and trained in workers, so that the page never waits for them.
+// Measures and trains stacks in workers, so that the page never blocks.
 
 import { batch, signal } from '@preact/signals';
 import { t } from '../language/text';
@@ -19,14 +19,14 @@ function startWorker(): SessionWorker {
 
 const spares: SessionWorker[] = [];
 
-/** A worker that has been started beforehand, if there still is one. */
+/** A preloaded worker if there is one, else a new one. */
 export function takeWorker(): SessionWorker {
   const spare = spares.pop();
   return spare === undefined || spare.failed ? startWorker() : spare;
 }
 
-/** Loads what one measurement and one training need, so that both work without the server. What fails
- * here is loaded when it is first used. */
+/** Loads the parts that one measurement and one training need, so that both work without the
+ * server. Parts that fail to load here are loaded at their first use. */
 export function preload(): void {
   while (spares.length < 3) spares.push(startWorker());
   textBytes(undefined).catch(() => {});
@@ -40,18 +40,17 @@ export interface MeasureJob {
 export interface Measured<J> {
   job: J;
   measurements: StackMeasurement[]; // one for each stack
-  milliseconds: number; // of the measuring alone
+  milliseconds: number; // of the measurement alone
 }
 
 let measuringWorker: SessionWorker | undefined;
 
-/** The worker that makes all measurements. */
 export function measurer(): SessionWorker {
   if (measuringWorker === undefined || measuringWorker.failed) measuringWorker = takeWorker();
   return measuringWorker;
 }
 
-/** The measurements of the newest job, or why there are none. */
+/** The measurements of the newest job, or the reason why they failed. */
 export class Measurer<J extends MeasureJob = MeasureJob> {
   readonly measured = signal<Measured<J> | undefined>(undefined);
   readonly problem = signal('');
@@ -75,7 +74,7 @@ export class Measurer<J extends MeasureJob = MeasureJob> {
   });
 }
 
-/** A text as the models read it; undefined: the bundled one, which is loaded when first used. */
+/** A text as bytes for the models; undefined: the bundled text, which is loaded at its first use. */
 export async function textBytes(text: string | undefined): Promise<Uint8Array> {
   return new TextEncoder().encode(text ?? (await loadBundledText()));
 }

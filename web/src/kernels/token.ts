@@ -5,7 +5,8 @@ import { kernels } from './current';
 
 type Vector = readonly number[];
 
-/** s = x + F(x) and γ·x̂ + β; without F(x), s is x. A number as γ or β stands for all features. */
+/** s = x + F(x) and γ·x̂ + β; without F(x), s is x. A single number as γ
+ * or β applies to all features. */
 export function addNormToken(
   options: NormOptions,
   x: Vector,
@@ -25,7 +26,7 @@ export function addNormToken(
   return { sum: Array.from(sum), output: Array.from(y) };
 }
 
-/** x̂ of one token with its statistics. */
+/** x̂ of one token, and its statistics. */
 export function normalizeToken(options: NormOptions, x: Vector) {
   const values = Float64Array.from(x);
   const { y, statistics } = kernels.addNorm(values, null, { ...options, features: x.length });

@@ -1,4 +1,4 @@
-// The tutorial's network, read in the module, against the native program and algebra.
+// Compares the tutorial's network in the module with the native program and with algebra.
 
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ beforeAll(async () => {
   ({ module } = await loadKernels());
 });
 
-/** What `addnorm doctor` measures of the network on these tokens, and its logits. */
+/** The measurements of `addnorm doctor` for the network on these tokens, and its logits. */
 function native(tokens: Uint8Array) {
   return withFolder((inFolder) => {
     mkdirSync(inFolder('run'));
@@ -37,7 +37,7 @@ function native(tokens: Uint8Array) {
   });
 }
 
-/** −ln softmax of each of a row's logits, in float64. */
+/** −ln softmax of each logit of a row, in float64. */
 function costs(row: Float32Array): number[] {
   const most = Math.max(...row);
   const sum = row.reduce((total, v) => total + Math.exp(v - most), 0);

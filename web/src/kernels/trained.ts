@@ -1,4 +1,4 @@
-// A trained network out of its file, and what it makes of a prompt.
+// A trained network from its file, and its reading of a prompt.
 
 import { KernelError } from 'addnorm';
 import { type Arena, Instance } from 'addnorm/instance';
@@ -6,7 +6,7 @@ import { msg } from '../language/template';
 import { parseSafetensors } from './safetensors';
 
 const BYTES = 256;
-const CONTINUATION = 32; // bytes that the network goes on by
+const CONTINUATION = 32; // the bytes that the network adds to the prompt
 
 /** A pre-norm decoder with GELU and a tied head. */
 export interface TrainedOptions {
@@ -18,30 +18,30 @@ export interface TrainedOptions {
   epsilon: number;
 }
 
-/** Sublayers that are left out, counted from 0 over all layers. */
+/** A range of skipped sublayers, counted from 0 over all layers. */
 export interface Skipped {
   first: number;
   count: number;
 }
 
-/** The stream of a prompt, at what each sublayer reads and, last, at what the network’s last leaves. */
+/** The stream of a prompt at the input of each sublayer and, last, at the network's output. */
 export interface PromptMeasurement {
   stream: number[]; // RMS
-  features: number[][]; // of each feature, over the tokens
-  branch: number[]; // of what each sublayer adds
+  features: number[][]; // RMS of each feature over the tokens
+  branch: number[]; // RMS of each sublayer's branch
 }
 
 export interface Prediction {
-  loss: number; // on the prompt's own bytes, in nats per byte
+  loss: number; // in nats per byte, over the prompt's own bytes
   next: Float64Array; // the probability of each byte after the prompt
-  continuation: Uint8Array; // bytes after it, each the likeliest after those before
+  continuation: Uint8Array; // the following bytes, each the likeliest one
 }
 
-/** A decoder with these parameters. It has an instance of the module to itself, whose memory goes with
- * it; an error ends it. */
+/** A decoder with these parameters. It has its own instance of the module, whose memory is freed
+ * with it. It is unusable after an error. */
 export class TrainedDecoder {
   #instance: Instance;
-  #home: Instance['exports']; // others stand there after an error
+  #home: Instance['exports']; // differs from the instance's exports after an error
   #handle: number;
 
   constructor(
@@ -87,7 +87,7 @@ export class TrainedDecoder {
     });
   }
 
-  /** What may follow the prompt, and at most so many bytes that do. */
+  /** Predicts the byte after the prompt, and continues the prompt by at most `most` bytes. */
   predict(prompt: Uint8Array, { first, count }: Skipped, most: number): Prediction {
     const length = Math.min(most, this.options.context - prompt.length);
     return this.#call((arena) => {
@@ -107,13 +107,13 @@ function numbers(arena: Arena, address: number, length: number): number[] {
   return Array.from(arena.take(address, new Float64Array(length)));
 }
 
-/** What the network is, and what it has learned of γ. */
+/** The architecture of the network, and its learned γ. */
 export interface Network {
   layers: number;
   width: number;
   context: number;
   parameters: number;
-  gammas: Float32Array[]; // of the norm before each sublayer, and of the final one
+  gammas: Float32Array[]; // of the norm before each sublayer, and of the final norm
 }
 
 export interface PromptReading extends PromptMeasurement {
@@ -123,7 +123,8 @@ export interface PromptReading extends PromptMeasurement {
   withoutSublayer: Prediction[];
 }
 
-/** Has the network of this file read the prompt: as it is, and without each layer and sublayer. */
+/** Measures the network of this file on the prompt: complete, and without
+ * each layer and each sublayer. */
 export function readPrompt(
   module: WebAssembly.Module,
   file: ArrayBuffer,
@@ -145,7 +146,8 @@ export function readPrompt(
   };
 }
 
-/** Of the settings that `addnorm train` has written beside the tensors. */
+/** The options of the network, from the settings that `addnorm train` has
+ * written next to the tensors. */
 export function optionsOf(config: string): TrainedOptions {
   const { layers, width, heads, ff, context, eps, ...rest } = JSON.parse(config);
   const { placement, norm, activation, head } = rest;

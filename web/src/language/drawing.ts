@@ -1,11 +1,12 @@
-// The labels in a drawing of the library, which is SVG as text.
+// The labels in a drawing of the library, which is SVG text.
 
-/** A label. Lines of text below each other are one, but for those before the ticks of an axis. */
+/** Matches a label. Consecutive lines of text are one label, except for the ticks of an axis. */
 const LABEL =
   /<(text|title|desc)\b((?:(?! y=")[^>])*)(?: y="[^"]*")?([^>]*)>[^<]*<\/\1>(?:<\1\2(?: y="[^"]*")?(?! text-anchor="end")\3>[^<]*<\/\1>)*/g;
 const CONTENT = /(?<=>)[^<]+(?=<)/g;
 
-/** The drawing with each label changed; one of several lines is broken into as many again. */
+/** The drawing with each label changed. A label of several lines is split
+ * into the same number of lines. */
 export function withLabels(svg: string, change: (label: string) => string): string {
   return svg.replace(LABEL, (elements) => {
     const lines = elements.match(CONTENT) ?? [];
@@ -14,7 +15,7 @@ export function withLabels(svg: string, change: (label: string) => string): stri
   });
 }
 
-/** About equally long lines; spaces break them. */
+/** Splits the text at spaces into lines of about equal length. */
 function broken(text: string, count: number): string[] {
   const lines: string[] = [];
   for (let rest = text; count > 0; --count) {

@@ -1,12 +1,12 @@
-// The language of the page. public/first.js has chosen it before anything was shown; another one is
-// chosen by loading the page again.
+// The language of the page. public/first.js chooses it before the first
+// paint. Changing it reloads the page.
 
-/** Empty where the page is rendered without a browser. */
+/** Undefined if the page is rendered without a browser. */
 const root = globalThis.document?.documentElement;
 
 export const language = root?.lang || 'en';
 
-/** The languages that a reader can choose, each by its own name. public/first.js has the same ones. */
+/** The available languages, each by its own name. public/first.js has the same list. */
 export const LANGUAGE_NAMES: Record<string, string> = {
   en: 'English',
   de: 'Deutsch',

@@ -1,5 +1,5 @@
-// The catalogues have every text of the page, each beside the others of its file. `npm run messages`
-// brings them up to date.
+// Checks that the catalogues have every text of the page, in the order of the source files. `npm
+// run messages` updates them.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -27,7 +27,7 @@ test('each catalogue has every message', { timeout: 300_000 }, async () => {
   }
 });
 
-/** Each once, in the order of files and of places in them. */
+/** The messages without duplicates, in the order of the files and of the positions in them. */
 async function allMessages(): Promise<Entry[]> {
   const entries = new Map<string, Required<Entry>>();
   const add = (origin: string, id: string, plural = '', comments: string[] = []) => {
@@ -49,7 +49,7 @@ function sourceFiles(): string[] {
   return files.filter((file) => /(?<!\.test)\.tsx?$/.test(file)).sort();
 }
 
-/** The messages with the translations that the file has. */
+/** The messages with the translations from the file. */
 function inLanguage(messages: readonly Entry[], file: string, plurals: string): Entry[] {
   const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
   const key = ({ id, plural = '' }: Entry) => `${id}|${plural}`;

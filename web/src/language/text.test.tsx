@@ -1,4 +1,4 @@
-// How texts are looked up and put together; test/language.test.ts sees them on a page.
+// Checks how texts are looked up and composed; test/language.test.ts checks them on a page.
 
 import { renderToString } from 'preact-render-to-string';
 import { afterEach, expect, test, vi } from 'vitest';

@@ -1,4 +1,4 @@
-// The page's texts. English stands in the code; a catalogue gives the other languages.
+// The page's texts. The code contains the English ones; a catalogue gives those of other languages.
 
 import {
   cloneElement,
@@ -12,7 +12,7 @@ import { withLabels } from './drawing';
 import { language } from './language';
 import { filled, pieces, PLACES, tagged, templateOf, withoutNumbers } from './template';
 
-/** t`A stack of ${n} layers`, as the reader's language has it. */
+/** t`A stack of ${n} layers`, in the reader's language. */
 export function t(parts: TemplateStringsArray, ...values: unknown[]): string {
   return filled(found(templateOf(parts)), values);
 }
@@ -21,20 +21,21 @@ const CATEGORIES = ['zero', 'one', 'two', 'few', 'many', 'other'] as const;
 const rules = new Intl.PluralRules(language);
 const categories = CATEGORIES.filter((c) => rules.resolvedOptions().pluralCategories.includes(c));
 
-/** plural(n, '{n} layer', '{n} layers'). Further values have names, too. */
+/** plural(n, '{n} layer', '{n} layers'). Other values are named as well. */
 export function plural(n: number, one: string, other: string, values: object = {}): string {
   const forms = catalogue[one] ?? [one, other];
   const form = Math.min(categories.indexOf(rules.select(n)), forms.length - 1);
   return filled(forms[form], { n, ...values });
 }
 
-/** A text of the library, or one that msg`…` marks. What has no translation stays as it is. */
+/** Translates a text of the library, or one marked by msg`…`. A text
+ * without a translation stays as it is. */
 export function translated(text: string): string {
   if (language === 'en') return text;
   return catalogue[text]?.[0] ?? pieces(text).map(piece).join('');
 }
 
-/** A drawing of the library with its labels. */
+/** A drawing of the library with translated labels. */
 export function translatedSvg(svg: string): string {
   return language === 'en' ? svg : withLabels(svg, translated);
 }
@@ -44,8 +45,8 @@ function piece(text: string): string {
   return filled(found(message), numbers);
 }
 
-/** <Trans>See <a href="…">the lab</a> for {{ n }} more.</Trans>: text with elements and values, of which
- * each has a name. */
+/** <Trans>See <a href="…">the lab</a> for {{ n }} more.</Trans>: text
+ * with elements and named values. */
 export function Trans({ children }: { children: ComponentChildren }) {
   const elements: VNode<any>[] = [];
   const values: Record<string, ComponentChild> = {};

@@ -1,4 +1,4 @@
-// A language that the page offers has every text, and a translation keeps what stands in the text.
+// Checks that each offered language has every text, and that translations keep placeholders.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,7 @@ import { LANGUAGE_NAMES } from './language';
 const web = fileURLToPath(new URL('../..', import.meta.url));
 const files = readdirSync(`${web}src/locales`).filter((file) => file !== 'en.po');
 
-/** What public/first.js makes of an address and of a browser's languages. */
+/** The language that public/first.js chooses for an address and a browser's languages. */
 function chosen(search: string, languages: string[]) {
   const root = { lang: '', dataset: {} as Record<string, string> };
   runInNewContext(readFileSync(`${web}public/first.js`, 'utf8'), {
@@ -45,7 +45,7 @@ describe('the language', () => {
   });
 });
 
-/** Values and elements of a message, in any order. */
+/** The placeholders of a message, sorted. */
 const places = (message: string) => (message.match(/\{\w+\}|<\/?\d+\/?>/g) ?? []).sort();
 
 test.each(files)('%s keeps the values and elements of each text', (file) => {

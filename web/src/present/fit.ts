@@ -1,9 +1,9 @@
-// How large a step is shown: as large as the screen allows.
+// The size of a step: as large as the screen allows.
 
-const LEAST = 0.75; // what is higher still scrolls
+const LEAST = 0.75; // a taller step scrolls
 const MOST = 2.5;
 const SMALLER = 0.125;
-const NATURAL = { width: 1000, height: 560 }; // of a screen for which 1 is right
+const NATURAL = { width: 1000, height: 560 }; // the screen for which size 1 is right
 
 const root = document.documentElement;
 let size = 1;
@@ -13,13 +13,13 @@ function setSize(value: number): void {
   root.style.setProperty('--presenter-size', String(size));
 }
 
-/** As large as the screen suggests. */
+/** Sets the size for the screen. */
 export function enlarge(): void {
   setSize(Math.min(innerWidth / NATURAL.width, innerHeight / NATURAL.height, MOST));
 }
 
-/** Makes the section smaller until it fits, also when results come later. Each try changes its size,
- * which leads to the next. */
+/** Shrinks the section until it fits, and again when later results make it taller. Each change of
+ * size triggers the next check. */
 export function keepFitting(section: Element): () => void {
   const observer = new ResizeObserver(() => {
     if (size > LEAST && root.scrollHeight > innerHeight) setSize(size - SMALLER);

@@ -1,5 +1,5 @@
 import { t } from '../language/text';
-// The keys of a presentation, in words.
+// The keys of a presentation, explained.
 
 const KEYS: [keys: string[], does: string][] = [
   [['→', '←'], t`next step, step before`],

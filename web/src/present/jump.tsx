@@ -1,4 +1,4 @@
-// All steps of all chapters, each a button.
+// All steps of all chapters as buttons.
 
 import { useEffect, useRef } from 'preact/hooks';
 import { chapters } from '../chapters';
@@ -6,7 +6,7 @@ import { t } from '../language/text';
 import { notesOf } from './notes';
 import { goToStep, place, step, steps } from './place';
 
-/** Of the chapter that is shown as many as there are; of the others as many as have a note. */
+/** The number of steps of a chapter. For chapters that are not loaded, it is the number of notes. */
 function stepCount(chapter: number): number {
   if (chapter === place.value && steps.value.length > 0) return steps.value.length;
   return notesOf(chapters[chapter].source.id).length;
@@ -51,7 +51,7 @@ export function Jump({ close }: { close(): void }) {
   );
 }
 
-/** Arrows go from button to button: to the sides by one step, up and down by one chapter. */
+/** Moves the focus by arrow keys: left and right by one step, up and down by one chapter. */
 function walk(event: KeyboardEvent) {
   const now = event.target as HTMLElement;
   const buttons = [...(event.currentTarget as Element).querySelectorAll('button')];
@@ -65,6 +65,6 @@ function walk(event: KeyboardEvent) {
     ArrowUp: firsts[group - 1],
   }[event.key];
   if (at < 0 || !event.key.startsWith('Arrow')) return;
-  event.preventDefault(); // or the presentation would go on
+  event.preventDefault(); // the presentation must not move on
   to?.focus();
 }

@@ -1,4 +1,4 @@
-// Keys, a presenter's remote, and swipes.
+// Input from keys, a presenter's remote, and swipes.
 
 export interface Moves {
   next(): void;
@@ -11,12 +11,13 @@ export interface Moves {
   fullScreen(): void;
 }
 
-/** Controls that use the arrow keys themselves, and those that use the space bar. */
+/** Controls that use the arrow keys, and controls that use the space bar. */
 const ARROWS = 'input, select, textarea, [role=slider]';
 const SPACE = `${ARROWS}, button, summary, [role=button]`;
 
-/** Whether the control with the focus was clicked. Its arrows then go on: a lecturer who has just
- * answered a question does not mean to change the answer. With Tab a control gets its arrows. */
+/** Whether the focused control was clicked. The arrow keys then move to another step: a
+ * lecturer who has just answered a question does not want to change the answer. After Tab,
+ * a control gets the arrow keys. */
 let wasClicked = false;
 
 export function watchClicks(signal: AbortSignal): void {
@@ -54,7 +55,7 @@ export function press(event: KeyboardEvent, moves: Moves): void {
   action();
 }
 
-/** Scrolls most of a screen up or down a step that is higher than it; false at its end. */
+/** Scrolls within a step that is taller than the screen. Returns false at its end. */
 function scrollBy(way: 1 | -1): boolean {
   const before = scrollY;
   window.scrollBy({ top: way * 0.8 * innerHeight, behavior: 'instant' });
@@ -63,7 +64,7 @@ function scrollBy(way: 1 | -1): boolean {
 
 const SWIPE = 60; // pixels
 
-/** Swipes of one finger to the side, except over what it drags. */
+/** Handles horizontal swipes of one finger, except on elements that can be dragged. */
 export function onSwipe({ next, back }: Moves, signal: AbortSignal): void {
   const options = { passive: true, signal };
   let from: Touch | undefined;

@@ -1,4 +1,4 @@
-// The speaker's notes: a chapter's notes.ts has one for each of its steps.
+// The speaker's notes. A chapter's notes.ts has one for each of its steps.
 
 const files = import.meta.glob<readonly string[]>('../chapters/*/notes.ts', {
   eager: true,

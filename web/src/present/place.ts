@@ -1,14 +1,14 @@
-// Where the presentation is. The chapter is that of the address, the step a number in ?present=2.
+// The position of the presentation. The address names the chapter; ?present=2 is the step.
 
 import { computed, signal } from '@preact/signals';
 import { chapters } from '../chapters';
 import { currentChapter, goTo } from '../state/link';
 import { query } from '../state/query';
 
-/** The steps of the current chapter; none until it is there. */
+/** The steps of the current chapter; empty until it is loaded. */
 export const steps = signal<Element[][]>([]);
 
-/** The step that was asked for, in a chapter or in the one that the address will name. */
+/** The requested step, in a given chapter or in the one that the address names. */
 const asked = signal<{ chapter?: number; step: number }>({
   step: Math.max(0, Number(query.get('present')) - 1) || 0,
 });
@@ -22,13 +22,14 @@ export const place = computed(() => {
   );
 });
 
-/** Its current step, from 0; −1 until it has any. */
+/** The current step, from 0; −1 until the chapter has steps. */
 export const step = computed(() => {
   const { chapter = place.value, step } = asked.value;
   return Math.min(chapter === place.value ? step : 0, steps.value.length - 1);
 });
 
-/** A step that is not there yet may come with a result: it stays asked for, but for “the last”. */
+/** Sets the steps found in the chapter. A requested step that is missing may appear with a later
+ * result, so the request is kept, except for “the last step”. */
 export function setSteps(found: Element[][]): void {
   steps.value = found;
   if (found.length === 0) return;
@@ -56,7 +57,7 @@ export function back(): void {
   else goToStep(place.value - 1, Infinity);
 }
 
-/** Puts the step into the address, or takes it away. */
+/** Writes the step into the address, or removes it. */
 export function writeStep(at: number | undefined): void {
   try {
     const url = new URL(location.href);
@@ -64,6 +65,6 @@ export function writeStep(at: number | undefined): void {
     else url.searchParams.set('present', String(at + 1));
     history.replaceState(null, '', url);
   } catch {
-    // A browser may refuse this to a page of file://.
+    // A browser may forbid this for a page of file://.
   }
 }

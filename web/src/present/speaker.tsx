@@ -1,5 +1,5 @@
-// The speaker's notes in a window of their own, for a screen that the room does not see. The window is
-// empty; this page writes into it, so it needs no file and no server.
+// The speaker's notes in a separate window, for a screen that the audience does not see. The window
+// has no file and no server: this page writes its content.
 
 import { effect, signal } from '@preact/signals';
 import { render } from 'preact';
@@ -17,10 +17,10 @@ const NAME = 'addnorm-speaker';
 
 let speaker: Window | null = null;
 
-/** Whether there is a window. */
+/** Whether the window is open. */
 export const speakerShown = signal(false);
 
-/** False where the browser allows none. */
+/** Opens the window. Returns false if the browser blocks it. */
 export function openSpeaker(moves: Moves): boolean {
   if (speaker && !speaker.closed) {
     speaker.focus();
@@ -41,7 +41,7 @@ export function closeSpeaker(): void {
 
 function fill(opened: Window, moves: Moves): void {
   const { document: page } = opened;
-  page.open(); // else Firefox would put its own empty page in the place of this one
+  page.open(); // without it, Firefox would replace the page by its own empty one
   page.write('<!doctype html><html><head></head><body></body></html>');
   page.close();
   page.documentElement.lang = language;
@@ -89,7 +89,7 @@ function Speaker({ moves }: { moves: Moves }) {
   );
 }
 
-/** How long the window has been there. */
+/** The time since the window was opened. */
 function Clock() {
   const [seconds, setSeconds] = useState(0);
   useEffect(() => {

@@ -1,4 +1,4 @@
-// Whether the page is a presentation: full screen, one step of a chapter at a time.
+// Starts and ends a presentation: full screen, one step of a chapter at a time.
 
 import { effect, signal } from '@preact/signals';
 import type { FunctionComponent } from 'preact';
@@ -9,7 +9,7 @@ import './style.css';
 
 export const presenting = signal(query.has('present') && embedded === null);
 
-/** Loaded with the first presentation, together with the notes. */
+/** The presenter, loaded with the first presentation, together with the notes. */
 export const presenter = signal<FunctionComponent | undefined>(undefined);
 
 effect(() => {
@@ -19,7 +19,7 @@ effect(() => {
   return () => delete document.documentElement.dataset.view;
 });
 
-/** From the chapter that is in sight. Only at a click may a page fill the screen. */
+/** Starts at the visible chapter. Browsers allow full screen only in response to a click. */
 export function present(): void {
   if (chapterInView.value !== '') goTo(chapterInView.value);
   presenting.value = true;
@@ -31,5 +31,5 @@ export function fillScreen(): void {
 }
 
 export function leaveFullScreen(): void {
-  if (document.fullscreenElement) void document.exitFullscreen().catch(() => {}); // left already
+  if (document.fullscreenElement) void document.exitFullscreen().catch(() => {}); // already left
 }

@@ -1,4 +1,4 @@
-// The steps of a presentation: what stands in a chapter from one heading, or `data-step`, to the next.
+// The steps of a presentation: a chapter's content from one heading, or `data-step`, to the next.
 
 const BEGINNING = 'h3, [data-step]';
 
@@ -16,7 +16,7 @@ export function stepsOf(section: Element): Element[][] {
   return steps.filter((step) => step.length > 0);
 }
 
-/** Marks what is on the screen; style.css hides the rest of the chapters. */
+/** Marks the elements of the current step. style.css hides all others. */
 export function putOnStage(step: readonly Element[]): void {
   document.querySelectorAll('[data-on-stage]').forEach((element) => {
     if (!step.includes(element)) element.removeAttribute('data-on-stage');

@@ -1,4 +1,4 @@
-// The presenter: a bar with the place and the buttons; above it notes, all steps, or the keys.
+// The presenter: a bar with the position and the buttons; above it the notes, all steps, or the keys.
 
 import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
@@ -17,7 +17,7 @@ import { putOnStage, stepsOf } from './steps';
 
 type Panel = 'none' | 'notes' | 'jump' | 'help';
 
-/** What stands above the bar. */
+/** The panel above the bar. */
 const panel = signal<Panel>('none');
 const toggle = (which: Panel) => () => (panel.value = panel.value === which ? 'none' : which);
 const close = () => (panel.value = 'none');
@@ -33,7 +33,7 @@ const moves: Moves = {
   fullScreen: toggleFullScreen,
 };
 
-let goesOn = false; // in the window, once the screen has been left
+let goesOn = false; // the presentation continues in the window after full screen ends
 
 function toggleFullScreen(): void {
   goesOn = document.fullscreenElement !== null;
@@ -41,15 +41,15 @@ function toggleFullScreen(): void {
   else fillScreen();
 }
 
-/** A browser leaves the full screen for a new window, which is no reason to end. Where it allows none,
- * the notes stand below the step. */
+/** Opens the speaker's window. The browser leaves full screen for it, which must not end the
+ * presentation. If the window is blocked, the notes are shown below the step. */
 function showSpeaker(): void {
   goesOn = document.fullscreenElement !== null;
   if (goesOn) leaveFullScreen();
   if (!openSpeaker(moves)) panel.value = 'notes';
 }
 
-/** To the page as it was, at the chapter that was shown last. */
+/** Ends the presentation. The page shows the last chapter. */
 function leave(): void {
   presenting.value = false;
   close();
@@ -79,7 +79,7 @@ export function Presenter() {
 }
 
 function Bar({ chapter, at }: { chapter: Chapter; at: number }) {
-  const shown = at < 0 ? 0 : (at + 1) / steps.value.length; // of the chapter
+  const shown = at < 0 ? 0 : (at + 1) / steps.value.length; // the shown part of the chapter
   const isFirst = place.value === 0 && at <= 0;
   const isLast = place.value === chapters.length - 1 && shown === 1;
   return (
@@ -134,7 +134,7 @@ function listen(): () => void {
   const ended = new AbortController();
   const { signal } = ended;
   addEventListener('keydown', (event) => press(event, moves), { signal });
-  // The browser itself takes Escape where the page fills the screen.
+  // In full screen, the browser itself handles Escape.
   const changed = () => {
     if (document.fullscreenElement === null && !goesOn) leave();
     goesOn = false;
@@ -145,7 +145,7 @@ function listen(): () => void {
   return () => ended.abort();
 }
 
-/** Keeps the steps those of the chapter as it is: results come late, and change with the controls. */
+/** Updates the steps when the chapter changes: results arrive late and change with the controls. */
 function follow(chapter: Chapter): () => void {
   const section = sectionOf(chapter);
   const read = () => {
@@ -165,7 +165,7 @@ function follow(chapter: Chapter): () => void {
   };
 }
 
-/** Keys then go to the step, not to a control that is no longer in sight. */
+/** Moves the focus to the step, so that keys do not reach a control that is no longer visible. */
 function arrive(chapter: Chapter, at: number): void {
   if (at < 0) return;
   const focused = document.activeElement;

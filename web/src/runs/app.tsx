@@ -1,4 +1,4 @@
-// The page of training runs: their list, and curves of those that are shown.
+// The page of training runs: their list, and the curves of the selected ones.
 
 import { language } from '../language/language';
 import { t, Trans } from '../language/text';

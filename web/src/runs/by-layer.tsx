@@ -40,7 +40,7 @@ export function ByLayer() {
   );
 }
 
-/** Moves from one profiled step to the next; at its end it follows new ones. */
+/** A slider over the profiled steps. At its end it follows new steps. */
 function StepSlider({ steps }: { steps: readonly number[] }) {
   const { profiled } = state;
   const last = steps.length - 1;

@@ -30,7 +30,7 @@ export function Curves() {
   const shown = shownRuns.value;
   const smoothing = state.smoothing.value;
   const logarithmic = state.scale.value === 'logarithmic';
-  const looks = JSON.stringify(shown.map(looksOf)); // the runs' progress makes no new curves
+  const looks = JSON.stringify(shown.map(looksOf)); // stays equal while the runs progress
   const { each, ...charts } = useMemo(
     () => curvesOf(shown, smoothing, logarithmic),
     [looks, smoothing, logarithmic, changes.value],
@@ -100,7 +100,7 @@ function pointsOf({ steps }: Metrics, name: keyof Step): Point[] {
   return steps.map((step) => [step.step, step[name]]);
 }
 
-/** What a LineChart takes. */
+/** The properties of a LineChart. */
 function chart<C extends { points: Point[] }>(curves: C[], logarithmic: boolean) {
   const { x, columns } = align(curves.map(({ points }) => points));
   const shown = logarithmic ? columns.map((values) => values.map(positive)) : columns;

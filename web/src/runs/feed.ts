@@ -1,4 +1,4 @@
-// The runs, polled from the server.
+// The training runs, polled from the server.
 
 import { computed, effect, signal } from '@preact/signals';
 import { t } from '../language/text';
@@ -16,13 +16,13 @@ export interface Run {
   tokens: number | null;
   seconds: number | null;
   validation_loss: number | null;
-  stopped: string | null; // why
+  stopped: string | null; // the reason
 }
 
-/** The newest first; undefined until the server has answered. */
+/** The runs, newest first; undefined until the server has answered. */
 export const runs = signal<readonly Run[] | undefined>(undefined);
 export const problem = signal('');
-/** Counts the updates of the logs. */
+/** The number of updates of the logs. */
 export const changes = signal(0);
 
 const MOST_BY_ITSELF = 6;
@@ -36,7 +36,7 @@ export const shownRuns = computed(() => {
   return all.filter((run) => first.includes(run));
 });
 
-/** A file of a run, as far as it has been read. */
+/** The part of a run's file that has been read so far. */
 class Followed<T> {
   value: T;
   #tail = new Tail();
@@ -93,14 +93,14 @@ async function poll(): Promise<void> {
   const list = await (await get('api/runs')).json();
   if (JSON.stringify(list) !== JSON.stringify(runs.peek())) runs.value = list;
   for (const { metrics, profile } of shownRuns.peek().map(logOf)) {
-    await metrics.read(); // one after the other: the server has few threads
+    await metrics.read(); // sequential: the server has few threads
     await profile.read();
   }
 }
 
 const REST_MS = 1500;
 
-/** Polls forever; pauses while the page is hidden. */
+/** Polls forever. Pauses while the page is hidden. */
 export async function followRuns(): Promise<void> {
   let wake = () => {};
   effect(() => {

@@ -5,7 +5,7 @@ import { type Run, runs } from './feed';
 const COLOURS = [1, 2, 3, 4, 5].map((i) => `var(--series-${i})`);
 const DASHES = [undefined, '8 4', '2 3'];
 
-/** Counted from the oldest run, so that they stay the same when further runs start. */
+/** The look by the run's number from the oldest, so that it does not change when new runs start. */
 export function looksOf(run: Run) {
   const all = runs.value ?? [];
   const age = all.length - 1 - all.indexOf(run);

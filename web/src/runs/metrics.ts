@@ -1,4 +1,4 @@
-// The log of a run's training, and curves of it with few enough points to draw.
+// The log of a run's training, reduced to curves with few enough points to draw.
 
 export interface Step {
   step: number;
@@ -12,7 +12,7 @@ export interface Metrics {
   validation: Point[];
 }
 
-/** A step and its value; null where that was not finite. */
+/** A step and its value; null if the value is not finite. */
 export type Point = readonly [step: number, value: number | null];
 
 export const noMetrics = (): Metrics => ({ steps: [], validation: [] });
@@ -27,12 +27,12 @@ export function addMetrics(metrics: Metrics, lines: readonly string[]): void {
 
 const VALUES = ['loss', 'gradient_norm', 'learning_rate', 'validation_loss'];
 
-/** Whether a value of a line is a number, null or absent. */
+/** Whether a field of a line is valid: a number, null or absent. */
 export function isNumber(value: unknown): boolean {
   return value === undefined || value === null || typeof value === 'number';
 }
 
-/** The lines that are JSON objects. */
+/** Parses the lines. Lines that are not JSON are skipped. */
 export function objects(lines: readonly string[]): Record<string, any>[] {
   return lines.flatMap((line) => {
     try {
@@ -55,8 +55,8 @@ export function smooth(points: readonly Point[], weight: number): Point[] {
   });
 }
 
-/** How many steps one point of a curve stands for, if it may have so many points: 1, 2 or 5 · 10ⁿ,
- * so that points stay where they are while a run grows. */
+/** The number of steps per point for at most `points` points: 1, 2 or 5 · 10ⁿ. Points therefore
+ * keep their positions while a run grows. */
 export function stepsPerPoint(lastStep: number, points: number): number {
   for (let power = 1; ; power *= 10) {
     const found = [1, 2, 5].find((m) => lastStep <= m * power * points);
@@ -86,7 +86,7 @@ export function positive<V extends number | null | undefined>(value: V): V | nul
   return typeof value === 'number' && !(value > 0) ? null : value;
 }
 
-/** Curves over the same x; undefined where a curve has no point. */
+/** Puts curves on a common x axis; undefined where a curve has no point. */
 export function align(curves: readonly (readonly Point[])[]) {
   const x = [...new Set(curves.flatMap((points) => points.map(([step]) => step)))];
   x.sort((a, b) => a - b);

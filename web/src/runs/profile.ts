@@ -2,7 +2,7 @@
 
 import { isNumber, objects } from './metrics';
 
-/** The RMS of what each layer reads, and of what leaves the last. */
+/** The RMS of each layer's input, and of the last layer's output. */
 interface Places {
   stream: (number | undefined)[];
   gradient: (number | undefined)[];
@@ -27,13 +27,13 @@ export function addProfile(profile: Profile, lines: readonly string[]): void {
   }
 }
 
-const MOST_LAYERS = 1000; // as src/io/profile.cc
+const MOST_LAYERS = 1000; // as in src/io/profile.cc
 
 function isLayer(value: unknown): value is number {
   return Number.isInteger(value) && 0 <= (value as number) && (value as number) <= MOST_LAYERS;
 }
 
-/** The places of `stream_entry` in src/probe/profiler.h. */
+/** The index of a line's position in the stream, as `stream_entry` in src/probe/profiler.h. */
 function placeOf(line: Record<string, any>, layers: number): number | undefined {
   const { layer, sublayer, point, norm } = line;
   if (norm !== undefined) return undefined;
@@ -42,7 +42,7 @@ function placeOf(line: Record<string, any>, layers: number): number | undefined 
   return isLast && (point === 'sum' || point === 'after') ? layers : undefined; // "after" comes last
 }
 
-/** What was profiled last at that step or before it. */
+/** The last profile at or before this step. */
 export function placesAt({ steps }: Profile, step: number): Places | undefined {
   const at = [...steps.keys()].findLast((profiled) => profiled <= step);
   return at === undefined ? undefined : steps.get(at);

@@ -1,4 +1,4 @@
-// The page of runs: reading files that grow, and making curves of them.
+// Checks the page of runs: reading growing files, and making curves from them.
 
 import { describe, expect, test } from 'vitest';
 import {
@@ -19,7 +19,7 @@ import { Tail } from './tail';
 import { mean } from '../ui/vectors';
 
 describe('a file that grows', () => {
-  /** What a server would answer. */
+  /** The server's response. */
   const rest = (tail: Tail, file: string) => new TextEncoder().encode(file).slice(tail.from);
   const take = (tail: Tail, file: string) => tail.take(rest(tail, file));
 
@@ -28,7 +28,7 @@ describe('a file that grows', () => {
     expect(take(tail, '')).toEqual([]);
     expect(take(tail, 'one')).toEqual([]);
     expect(take(tail, 'one\ntwö\nthr')).toEqual(['one', 'twö']);
-    expect(tail.from).toBe(4); // of the last whole line
+    expect(tail.from).toBe(4); // the start of the last complete line
     expect(take(tail, 'one\ntwö\nthr')).toEqual([]);
     expect(take(tail, 'one\ntwö\nthree\n')).toEqual(['three']);
   });

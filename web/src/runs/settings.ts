@@ -1,4 +1,4 @@
-/** The settings that are not the same in all runs. */
+/** The settings that differ between the runs. */
 export function differing(configs: readonly Record<string, unknown>[]): string[] {
   const keys = new Set(configs.flatMap((config) => Object.keys(config)));
   return [...keys].filter(

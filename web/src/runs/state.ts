@@ -1,9 +1,9 @@
-// What a reader can change on the page of runs.
+// The state of the page of runs.
 
 import { choice, type Field, number } from '../state/fields';
 import { defineState } from '../state/store';
 
-/** Stands for the running and the newest runs instead of names. */
+/** Stands for the running and the newest runs, instead of their names. */
 export const NEWEST = '*';
 
 /** Names of runs, which may contain commas. */
@@ -21,6 +21,6 @@ export const state = defineState('runs', {
   shown: names,
   smoothing: number({ min: 0, max: 0.99, step: 0.01, initial: 0.9 }),
   scale: choice(['linear', 'logarithmic'], 'linear'),
-  /** The profiled step; initially the last one. */
+  /** The profiled step; by default the last one. */
   profiled: number({ min: 0, max: LAST_STEP, step: 1, initial: LAST_STEP }),
 });

@@ -1,4 +1,4 @@
-// Signal and gradient by layer, as charts.
+// Charts of signal and gradient by layer.
 
 import type { ComponentChildren } from 'preact';
 import { t } from '../language/text';
@@ -22,10 +22,10 @@ const RELATIVE_AXES: Record<Signal, string> = {
 interface LayerChartProps {
   of: Signal;
   curves: readonly Curve[];
-  relative?: boolean; // each curve to its own start
+  relative?: boolean; // each curve relative to its start
 }
 
-/** The root mean square of the stream, or of its gradient, at each layer. */
+/** The root mean square of the stream or of its gradient, at each layer. */
 export function LayerChart({ of, curves, relative }: LayerChartProps) {
   return (
     <LineChart
@@ -39,11 +39,11 @@ export function LayerChart({ of, curves, relative }: LayerChartProps) {
 }
 
 interface LayerHintProps {
-  last: number | string; // where the last value is
+  last: number | string; // the position of the last value
   children: ComponentChildren;
 }
 
-/** What the layers of these charts mean, and what else is to be said of them. */
+/** Explains the layers of these charts, with further remarks. */
 export function LayerHint({ last, children }: LayerHintProps) {
   return (
     <p class="hint">

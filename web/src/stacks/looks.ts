@@ -11,7 +11,7 @@ const LOOKS: Record<string, Look> = {
   post: { colour: 'var(--series-6)', dash: '12 3 3 3' },
 };
 
-/** Of all others there is never more than one in a chart. */
+/** The look of all other placements. A chart has at most one of them. */
 const OTHER: Look = { colour: 'var(--series-2)' };
 
 export function lookOf(placement: string): Look {

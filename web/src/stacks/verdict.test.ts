@@ -17,7 +17,7 @@ interface Finding {
   end_ratios: { xavier: { stream: number; gradient: number } };
 }
 
-/** What `addnorm study` finds in two stacks without a norm: what they do depends on their depth. */
+/** The verdicts of `addnorm study` on two stacks without a norm, which depend on their depth. */
 function study(layers: number, seed: number): Finding[] {
   return withFolder((path) => {
     writeFileSync(path('text'), 'To be, or not to be. '.repeat(40));
@@ -43,7 +43,7 @@ test('ends and fates are those of `addnorm study`', () => {
     expect(own === 'vanishes' || own === 'explodes' ? own : 'between').toBe(fate);
     ratios[fate].push(ends.stream);
   }
-  // Near enough to both bounds to see them move.
+  // Close enough to both bounds to notice when these change.
   expect(Math.min(...ratios.between) / Math.max(...ratios.vanishes)).toBeLessThan(2);
   expect(Math.min(...ratios.explodes) / Math.max(...ratios.between)).toBeLessThan(2);
 });

@@ -1,4 +1,4 @@
-// How a stack changes signal and gradient, in numbers and in words.
+// The effect of a stack on signal and gradient, in numbers and in words.
 
 import type { Measurement } from '../kernels/kernels';
 import { t } from '../language/text';
@@ -6,9 +6,9 @@ import { roundNumber } from '../ui/numbers';
 
 type Fate = 'vanishes' | 'shrinks' | 'arrives' | 'grows' | 'explodes' | 'overflows';
 
-/** What becomes of a signal or a gradient, by its size at the end over that at its start. The outer
- * bounds are those of `addnorm study`, which counts NaN as vanished: beyond them it is of no use to a
- * layer. The inner ones are a learning rate's next step down and up. */
+/** The fate of a signal or gradient, by the ratio of its final to its initial size. The outer
+ * bounds are those of `addnorm study`, which counts NaN as vanished; beyond them, a layer cannot
+ * use it. The inner bounds are the next usual steps of a learning rate, down and up. */
 export function fateOf(ratio: number): Fate {
   if (Number.isNaN(ratio)) return 'overflows';
   if (ratio < 1e-2) return 'vanishes';
@@ -17,13 +17,13 @@ export function fateOf(ratio: number): Fate {
   return ratio <= 1e2 ? 'grows' : 'explodes';
 }
 
-/** What the words of fateOf() mean. */
+/** Explains the words of fateOf(). */
 export const SCALE = t`Arrives: from a tenth to tenfold. Shrinks or grows: by more than that.
   Vanishes: to less than a hundredth. Explodes: more than a hundredfold. Overflows: beyond float32.`;
 
 interface Ends {
-  stream: number; // what the last layer leaves, over what layer 0 reads
-  gradient: number; // at layer 0, over that at the last layer
+  stream: number; // the last layer's output over layer 0's input
+  gradient: number; // at layer 0, over the gradient at the last layer
 }
 
 export function endsOf({ stream, gradient }: Measurement): Ends {
@@ -68,10 +68,11 @@ function streamWords(ratio: number, { stream }: Measurement): string {
   }
 }
 
-/** Tokens count as alike from this mean cosine on: their differences are small beside their size. */
+/** The mean cosine from which tokens count as similar: their differences are then small. */
 export const ALIKE = 0.99;
 
-/** A stream may keep its size and still carry no information: if every token has the same vector. */
+/** The mean cosine if all tokens are nearly equal. A stream of equal vectors carries no
+ * information, whatever its size. */
 function alikeCosine({ tokenCosine }: Measurement): string | undefined {
   const cosine = tokenCosine.at(-1)!;
   if (!(cosine >= ALIKE)) return undefined;

@@ -1,16 +1,17 @@
-// The values of the page's state: their form in a link, and which are valid.
+// The fields of the page's state: their text in a link, and their valid values.
 
 import { plural, t } from '../language/text';
 
-/** What is wrong with a text, as the end of a sentence: "must be a number from 0.1 to 3". */
+/** The problem of a text, as the end of a sentence: "must be a number from 0.1 to 3". */
 export class FieldError extends Error {}
 
 export interface Field<T> {
   readonly initial: T;
-  /** A reader's own answer to a question: the address keeps it, a link that is passed on does not. */
+  /** Whether this is the reader's answer to a question. The address keeps
+   * it; a shared link does not. */
   readonly isAnswer?: true;
   write(value: T): string;
-  /** Throws FieldError. */
+  /** Reads a value. Throws FieldError if the text is invalid. */
   read(text: string): T;
 }
 
@@ -46,12 +47,12 @@ export function choice<V extends string>(values: readonly V[], initial: V): Choi
 const GUESSES = ['none', 'a', 'b', 'c'] as const;
 export type Guess = (typeof GUESSES)[number];
 
-/** A reader's guess among three answers; none yet at first. */
+/** A reader's guess among three answers; initially none. */
 export function guess(): ChoiceField<Guess> {
   return answer(GUESSES);
 }
 
-/** A reader's answer, of which the first stands for none. */
+/** A reader's answer. The first value means "none". */
 export function answer<V extends string>(values: readonly V[]): ChoiceField<V> {
   return { ...choice(values, values[0]), isAnswer: true };
 }
@@ -116,7 +117,7 @@ interface VectorLimits {
   max?: number;
 }
 
-/** A vector, of the initial one's length unless the limits have others. */
+/** A vector. By default it has as many values as the initial one. */
 export function vector(
   initial: readonly number[],
   limits: Partial<VectorLimits> = {},
@@ -129,7 +130,8 @@ export function vector(
   };
 }
 
-/** Numbers between commas, semicolons or blanks, in brackets or not: what people paste. */
+/** Reads numbers separated by commas, semicolons or blanks, with or without
+ * brackets, as readers paste them. */
 export function readVector(text: string, limits: VectorLimits): number[] {
   const { minLength, maxLength, min = -Infinity, max = Infinity } = limits;
   const words = listed(text);
@@ -159,7 +161,7 @@ export function readVector(text: string, limits: VectorLimits): number[] {
   });
 }
 
-/** The words of a list, without what may surround it: [ ], ( ), tensor([ ], dtype=…). */
+/** The words of a list, without the text around it: [ ], ( ), tensor([ ], dtype=…). */
 function listed(text: string): string[] {
   const inside = text
     .trim()
@@ -172,7 +174,7 @@ function listed(text: string): string[] {
   return inside.split(/[\s,;]+/).filter(Boolean);
 }
 
-/** Reads a number, also with the typographic minus sign that this page shows. */
+/** Reads a number. The page's typographic minus sign is accepted. */
 function parse(word: string): number {
   return Number(word.replace('−', '-'));
 }
@@ -183,7 +185,7 @@ function readNumber(text: string): number {
   return value;
 }
 
-/** Removes rounding errors, so that 0.1 + 0.2 is 0.3: sliders add up steps. */
+/** Removes rounding errors, for example of 0.1 + 0.2, because sliders add up steps. */
 export function tidy(value: number): number {
   return Number(value.toPrecision(12));
 }

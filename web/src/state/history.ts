@@ -1,9 +1,9 @@
-// Undo and redo. The history holds the whole state as text, once for each gesture.
+// Undo and redo. The history stores the whole state as text, once per gesture.
 
 import { batch, computed, effect, signal } from '@preact/signals';
 import { readState, stateText } from './store';
 
-/** Changes that follow each other within this time are one gesture: a drag, a held key. */
+/** Changes within this time of each other are one gesture: a drag, or a held key. */
 const GESTURE_MS = 400;
 const MOST = 200;
 
@@ -16,7 +16,7 @@ export const canRedo = computed(() => future.value.length > 0);
 let present = '';
 let changedAt = -Infinity;
 
-/** Starts recording. The link has been read before this. */
+/** Starts recording. The link must have been read before. */
 export function startHistory(): void {
   present = stateText.peek();
   effect(() => {
@@ -34,7 +34,7 @@ export function startHistory(): void {
 export function withoutHistory(change: () => void): void {
   batch(() => {
     change();
-    present = stateText.peek(); // so that the effect takes this for no gesture
+    present = stateText.peek(); // the effect must not count this as a gesture
     changedAt = -Infinity;
   });
 }
@@ -53,7 +53,7 @@ function travel(from: typeof past, to: typeof past): void {
   const left = present;
   from.value = from.peek().slice(0, -1);
   to.value = [...to.peek(), left];
-  present = target; // no gesture either
+  present = target; // not a gesture either
   changedAt = -Infinity;
   readState(target);
 }

@@ -1,36 +1,36 @@
-// The state in the address: #chapter?an.gamma=1.5&… A link reopens exactly this.
+// The state in the address: #chapter?an.gamma=1.5&… Opening the link restores exactly this state.
 
 import { effect, signal } from '@preact/signals';
 import { t } from '../language/text';
 import { query } from './query';
 import { readState, sharedText, stateText } from './store';
 
-/** The parts of a link that the page could not use. Cleared at the reader's next change. */
+/** Complaints about parts of a link that could not be used. The reader's next change clears them. */
 export const linkComplaints = signal<string[]>([]);
 
-/** Browsers limit how often the address may change. */
+/** Milliseconds between changes of the address. Browsers limit their rate. */
 const WRITE_MS = 300;
 
 const chapter = signal('');
-let written = ''; // the hash that is ours
-let read = ''; // the state that the address gave
+let written = ''; // the last hash that this page wrote
+let read = ''; // the last state read from the address
 
-/** The chapter that the address names. */
+/** The chapter in the address. */
 export function currentChapter(): string {
   return chapter.value;
 }
 
-/** The address of the state as it is, at this chapter. */
+/** The address of this state, at this chapter. */
 export function linkTo(id: string, state = stateText.peek()): string {
   return `#${id}${state && `?${state}`}`;
 }
 
-/** The same to pass on. */
+/** The same address without the reader's answers, for sharing. */
 export function sharedLinkTo(id: string): string {
   return linkTo(id, sharedText());
 }
 
-/** The whole page at a chapter, in the state as it is and in the language that was asked for. */
+/** The address of the whole page at a chapter, with the state and the chosen language. */
 export function wholePageAt(id: string, link = linkTo(id)): string {
   const url = new URL(link, location.href);
   const language = query.get('lang');
@@ -38,8 +38,8 @@ export function wholePageAt(id: string, link = linkTo(id)): string {
   return url.href;
 }
 
-/** Reads the address, and keeps state and address together from then on. `open` shows one of the
- * `chapters`. */
+/** Reads the address, and from then on keeps state and address in sync.
+ * `open` shows one of the `chapters`. */
 export function startLink(chapters: string[], open: (chapter: string) => unknown): void {
   const readAddress = () => {
     if (location.hash === written) return;
@@ -64,7 +64,7 @@ export function startLink(chapters: string[], open: (chapter: string) => unknown
   });
 }
 
-/** Goes to a chapter and keeps the state. */
+/** Goes to a chapter without changing the state. */
 export function goTo(id: string): void {
   chapter.value = id;
   write();
@@ -77,7 +77,8 @@ function write(): void {
   written = location.hash;
 }
 
-/** Chapter and query. Programs that pass links on may have percent-encoded all of it. */
+/** Splits a hash into chapter and query. Programs that share links may
+ * have percent-encoded all of it. */
 function splitHash(hash: string): [string, string] {
   const whole = hash.includes('?') ? hash : hash.replace(/%3F.*/i, unescaped);
   const [id, ...query] = whole.slice(1).split('?');

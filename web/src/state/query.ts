@@ -1,8 +1,8 @@
-// What an address asks for before its '#': ?theme=dark, ?embed=highway, ?present. The state stands
-// after it (link.ts).
+// The query of the address, before its '#': ?theme=dark, ?embed=highway, ?present. The state comes
+// after the '#' (link.ts).
 
-/** Empty where the page is rendered without a browser. */
+/** The query; empty if the page is rendered without a browser. */
 export const query = new URLSearchParams(globalThis.location?.search);
 
-/** The chapter that is to be shown alone; null for the whole page. */
+/** The embedded chapter; null for the whole page. */
 export const embedded = query.get('embed');

@@ -1,4 +1,4 @@
-// Fields, state and history: a link gives the state back, and nothing in a link breaks the page.
+// Checks fields, state and history: a link restores the state, and no link breaks the page.
 
 import { describe, expect, test, vi } from 'vitest';
 import { choice, type Field, FieldError, flag, number, readVector, subset, vector } from './fields';
@@ -112,7 +112,7 @@ test('a vector keeps every digit in a link, and what is refused stays to be mend
   expect(state.x.value).toEqual([3.14159265358979, 100000.000000123456]);
   const before = state.x.value;
   readState(`${written}&t.gamma=2`);
-  expect(state.x.value).toBe(before); // not read again
+  expect(state.x.value).toBe(before); // the value was not read again
   expect(state.x.read('1 two')).toBe(false);
   expect(state.x.refused.value).toEqual({
     text: '1 two',

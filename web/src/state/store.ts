@@ -4,12 +4,12 @@ import { batch, computed, signal } from '@preact/signals';
 import { t } from '../language/text';
 import { type Field, FieldError } from './fields';
 
-/** One value. A component or an effect that reads `.value` runs again when it changes. */
+/** A value of the state. A component or effect that reads `.value` runs again when it changes. */
 export class Item<T, F extends Field<T> = Field<T>> {
   readonly #value;
-  /** The last text, if it was invalid, and what was wrong with it. */
+  /** The last text if it was invalid, with its problem. */
   readonly refused = signal<{ text: string; problem: string } | undefined>(undefined);
-  /** Why, as the end of a sentence; '' if nothing is wrong. */
+  /** The problem as the end of a sentence; '' if there is none. */
   readonly problem = computed(() => this.refused.value?.problem ?? '');
 
   constructor(readonly field: F) {
@@ -27,11 +27,12 @@ export class Item<T, F extends Field<T> = Field<T>> {
   reset(): void {
     this.value = this.field.initial;
   }
-  /** The value as a link has it. */
+  /** The value as text in a link. */
   get text(): string {
     return this.field.write(this.value);
   }
-  /** Sets the value from a text. An invalid text leaves the value, and `problem` says why. */
+  /** Sets the value from a text. After an invalid text, the value stays
+   * and `problem` has the reason. */
   read(text: string): boolean {
     try {
       this.value = this.field.read(text);
@@ -53,7 +54,7 @@ export type Items<F extends Record<string, Field<any>>> = {
 
 const items = new Map<string, Item<any, any>>();
 
-/** The state of one chapter. In a link its values are `prefix.name`. */
+/** Defines the state of one chapter. In a link, its values are named `prefix.name`. */
 export function defineState<F extends Record<string, Field<any>>>(
   prefix: string,
   fields: F,
@@ -77,7 +78,7 @@ export function assign<S extends Record<string, Item<any, any>>>(
   batch(() => Object.entries(values).forEach(([name, value]) => (state[name].value = value)));
 }
 
-/** Gives every value of a chapter its initial one. */
+/** Resets every value of a chapter to its initial one. */
 export function resetState(state: Record<string, Item<any, any>>): void {
   batch(() => Object.values(state).forEach((item) => item.reset()));
 }
@@ -91,16 +92,16 @@ function changed(isKept: (field: Field<unknown>) => boolean): string {
   return query.toString().replaceAll('%2C', ',');
 }
 
-/** All of them. */
+/** The state with all values. */
 export const stateText = computed(() => changed(() => true));
 
-/** Those that a reader passes on: without answers to questions. */
+/** The state for sharing: without answers to questions. */
 export function sharedText(): string {
   return changed(({ isAnswer }) => !isAnswer);
 }
 
-/** Sets the state from a query. Returns complaints about what it could not use; those about a value
- * are also in its `problem`. */
+/** Sets the state from a query. Returns complaints about the parts that it could not use.
+ * Complaints about a value are also in its `problem`. */
 export function readState(text: string): string[] {
   const query = new URLSearchParams(text);
   const complaints: string[] = [];

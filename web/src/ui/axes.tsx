@@ -1,4 +1,4 @@
-// Axes: round numbers along a drawing's edges, and lines across it.
+// Axes: round numbers along the edges of a drawing, and lines across it.
 
 import type { ScaleContinuousNumeric } from 'd3-scale';
 import { type Box, Label, Line } from './marks';
@@ -11,13 +11,14 @@ export interface Tick {
   text: string;
 }
 
-/** About `count` round numbers; of whole numbers where `whole` is set. */
+/** About `count` round numbers; with `whole` only whole numbers. */
 export function linearTicks(scale: Scale, count: number, whole = false): Tick[] {
   const values = scale.ticks(count).filter((v) => !whole || Number.isInteger(v));
   return values.map((value) => ({ value, text: plainNumber(value) }));
 }
 
-/** Powers of ten, about ten at most; where they are few 1, 2 and 5 times each, or all digits. */
+/** About ten powers of ten at most. If there are few, 1, 2 and 5 times each;
+ * within one decade, finer steps. */
 export function logTicks(scale: Scale): Tick[] {
   const [min, max] = scale.domain();
   const decades = Math.log10(max / min);
@@ -36,11 +37,11 @@ function logLabel(v: number): string {
   return v >= 1e-3 && v < 1e5 ? String(v) : powerNumber(v, 0);
 }
 
-/** The least span of a linear axis, as a share of the largest value on it: an axis of the size of smaller
- * differences would show noise as large. report/chart.cc has the same. */
+/** The least span of a linear axis, as a share of its largest value. On a shorter axis, noise would
+ * look large. report/chart.cc has the same constant. */
 const LEAST_SPAN = 0.05;
 
-/** The ends of a linear axis for these values. Its middle is theirs, unless it would begin below 0. */
+/** The ends of a linear axis for these values. They are centred on it unless it would begin below 0. */
 export function linearDomain(min: number, max: number): [number, number] {
   const span = LEAST_SPAN * Math.max(Math.abs(min), Math.abs(max)) || 1;
   if (max - min >= span) return [min, max];
@@ -49,7 +50,7 @@ export function linearDomain(min: number, max: number): [number, number] {
   return [from, from + span];
 }
 
-/** A value so little beyond a round number does not need another one. */
+/** A value beyond a round number by at most this factor does not extend the axis. */
 const NEAR = 1.004;
 
 /** The nearest numbers 1, 2, 5 · 10ⁿ below and above. */
@@ -72,7 +73,7 @@ interface AxisProps {
   ticks: readonly Tick[];
 }
 
-/** Lines across the plot, with their values to its left. */
+/** Lines across the plot, with their values on the left. */
 export function YAxis({ plot, scale, ticks }: AxisProps) {
   return ticks.map(({ value, text }) => {
     const y = scale(value);

@@ -1,4 +1,4 @@
-// The handles with which the bars of a chart are dragged, or moved with the arrow keys.
+// Handles that move the bars of a chart, by dragging or by the arrow keys.
 
 import { t } from '../language/text';
 import { tidy } from '../state/fields';
@@ -7,22 +7,22 @@ import { type BarChart, column, heightScale } from './bars';
 import { exactNumber } from './numbers';
 import { pointIn } from './pointer';
 
-const TARGET = 44; // pixels that a finger needs
+const TARGET = 44; // the minimum touch target in pixels
 
 interface BarHandlesProps {
   chart: Pick<BarChart, 'box' | 'values' | 'range'>;
-  /** What the bars show. */
+  /** The values of the bars. */
   item: Item<readonly number[]>;
-  /** "x" gives sliders named "x 1", "x 2", … */
+  /** The name of the vector: "x" gives sliders named "x 1", "x 2", … */
   name: string;
-  limit: number; // values go from −limit to limit
+  limit: number; // the largest absolute value
   step: number;
   /** The bars show the item's values times this factor. */
   factor?: number;
 }
 
-/** A mouse may take hold of a bar anywhere in its column. A finger takes the end of the bar, so that
- * a swipe over the rest of the chart scrolls the page. */
+/** Handles for all bars. A mouse can grab a bar anywhere in its column. A finger grabs only the end
+ * of the bar, so that a swipe over the rest of the chart scrolls the page. */
 export function BarHandles(props: BarHandlesProps) {
   const { chart, item, name, limit, step, factor = 1 } = props;
   const y = heightScale(chart);

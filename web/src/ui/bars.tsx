@@ -6,30 +6,30 @@ import { alignedNumbers, exactNumber } from './numbers';
 import { FONT_SIZE, textWidth } from './text-width';
 
 export interface BarChart {
-  box: Box; // where bars and labels go
+  box: Box; // contains the bars and their labels
   values: readonly number[];
   colour: string;
-  range: number; // from −range to range; what goes beyond is clipped and marked
-  ghost?: boolean; // outlines alone, for what is taken away or was before
+  range: number; // from −range to range; a longer bar is clipped and marked
+  ghost?: boolean; // outlines only, for removed or previous values
   zeroLine?: boolean;
   mean?: number; // a dashed line
-  labels?: boolean; // the value at each bar; on unless there are many
+  labels?: boolean; // the value of each bar; by default on for few bars
 }
 
-const ROOM = 21; // above and below the bars, for labels
-const EDGE = 6; // right of the box, for a long label of the last bar
-const GAP = 5; // between a bar and its label, for a handle
+const ROOM = 21; // space above and below the bars, for labels
+const EDGE = 6; // space on the right, for a long label of the last bar
+const GAP = 5; // space between a bar and its label, for a handle
 const LINE = FONT_SIZE + 1;
 /** More bars than this are drawn as one path. */
 const MANY = 64;
 
-/** From values to the y coordinate in the drawing. */
+/** Maps values to y coordinates of the drawing. */
 export function heightScale({ box, range }: Pick<BarChart, 'box' | 'range'>) {
   const [bottom, top] = [box.y + box.height - ROOM, box.y + ROOM];
   return scaleLinear([-range, range], [bottom, top]).clamp(true);
 }
 
-/** The part of the box that the bar has. */
+/** The column of a bar in the box. */
 export function column({ box, values }: Pick<BarChart, 'box' | 'values'>, i: number): Box {
   const width = box.width / values.length;
   return { ...box, x: box.x + i * width, width };
@@ -124,7 +124,8 @@ interface Place {
   width: number;
 }
 
-/** Where labels stand: one that would touch its neighbour moves a line away from its bar. */
+/** The vertical offsets of the labels. A label that would touch its neighbour is
+ * moved a line away from its bar. */
 function raised(places: Place[], column: number): number[] {
   const found: number[] = [];
   places.forEach(({ up, y, width }, i) => {

@@ -19,7 +19,7 @@ export function Problem({ id, text }: { id?: string; text: string }) {
   );
 }
 
-/** What failed, instead of a result. A worker says it in English. */
+/** An error message in place of a result. Workers write it in English. */
 export function Failure({ text }: { text: string }) {
   return (
     text && (
@@ -30,7 +30,7 @@ export function Failure({ text }: { text: string }) {
   );
 }
 
-/** What of the address could not be used. */
+/** Complaints about parts of the link that could not be used. */
 export function LinkComplaints() {
   const complaints = linkComplaints.value.join('; ');
   return (
@@ -45,12 +45,12 @@ export function LinkComplaints() {
 
 interface ControlProps<T, F> {
   label: string;
-  /** An Item, or what a control needs of one. */
+  /** An Item, or the part of one that a control uses. */
   item: { value: T; readonly problem: ReadonlySignal<string>; readonly field: F };
 }
 
 interface SliderProps extends ControlProps<number, Range> {
-  /** The value as it is shown; by default as a number. */
+  /** Formats the displayed value; by default a plain number. */
   format?(value: number): string;
 }
 
@@ -95,14 +95,14 @@ export function Checkbox({ label, item }: ControlProps<boolean, Field<boolean>>)
 }
 
 interface ChoiceProps<V extends string> extends ControlProps<V, ChoiceField<V>> {
-  /** What a reader sees; by default the value itself. */
+  /** The displayed texts of the values; by default the values themselves. */
   labels?: Partial<Record<V, string>>;
-  /** Those that can be chosen; by default all. */
+  /** The selectable values; by default all. */
   values?: readonly V[];
 }
 
 interface RadioProps<V extends string> extends ChoiceProps<V> {
-  /** Of a question: what is right. On paper it stands below the answers. */
+  /** For a question: the right value. In print it is below the answers. */
   right?: V;
 }
 
@@ -162,10 +162,10 @@ export function Choices({ label, item }: ControlProps<readonly string[], SubsetF
 }
 
 interface SelectProps<V extends string> extends ChoiceProps<V> {
-  groups?: readonly { legend: string; names: readonly V[] }[]; // else all values are in one list
+  groups?: readonly { legend: string; names: readonly V[] }[]; // default: one list of all values
 }
 
-/** A choice of one of several values, in a list that opens. */
+/** A choice of one of several values, in a drop-down list. */
 export function Select<V extends string>({ label, item, labels = {}, groups }: SelectProps<V>) {
   const id = useId();
   const options = (values: readonly V[]) =>
@@ -200,7 +200,7 @@ interface PresetsProps<S> {
   children?: ComponentChildren; // before the buttons
 }
 
-/** Buttons that each set several values at once; one is pressed while the values are its own. */
+/** Buttons that each set several values at once. A button is pressed while the values match it. */
 export function Presets<S extends Record<string, Item<any, any>>>({
   label,
   state,
@@ -229,20 +229,20 @@ interface TextFieldProps<T> {
   item: Item<T, any>;
   rows?: number; // more than one: a text area
   hint?: string;
-  /** The value as it stands in the box; by default as in a link. */
+  /** Formats the value in the box; by default as in a link. */
   format?(value: T): string;
-  /** What is wrong with the value beside others, as the end of a sentence. */
+  /** A problem of the value in combination with others, as the end of a sentence. */
   problem?: string;
 }
 
-/** A text field that is read at each keystroke. The value stays the last valid one. */
+/** A text field that is read at each keystroke. An invalid text leaves the last valid value. */
 export function TextField<T>(props: TextFieldProps<T>) {
   const { label, item, rows = 1, hint, format } = props;
   const problem = item.problem.value || props.problem;
   const id = useId();
   const write = () => format?.(item.value) ?? item.text;
   const shown = write();
-  // The text stays as typed until the value is changed elsewhere: by dragging, a reset or undo.
+  // The text stays as typed until the value is changed by a drag, a reset or undo.
   const [typed, setTyped] = useState({ text: shown, shown });
   const text = item.refused.value?.text ?? (typed.shown === shown ? typed.text : shown);
   const kept = item.refused.value ? t`The last valid value stays in use.` : '';
@@ -300,7 +300,8 @@ interface ChapterLinkProps {
   children: ComponentChildren;
 }
 
-/** A link to another chapter that keeps the state. A chapter in a frame opens the others elsewhere. */
+/** A link to another chapter that keeps the state. An embedded chapter
+ * opens other chapters in a new tab. */
 export function ChapterLink({ to, class: name, current, children }: ChapterLinkProps) {
   const away = embedded !== null && embedded !== to;
   const click = (event: TargetedMouseEvent<HTMLAnchorElement>) => {
@@ -323,8 +324,8 @@ export function ChapterLink({ to, class: name, current, children }: ChapterLinkP
   );
 }
 
-/** Scrolls to a chapter, and puts it into the address. At once: chapters that are loaded meanwhile change
- * their heights, and a smooth scroll would end where the chapter was when it began. */
+/** Scrolls to a chapter and puts it into the address. The scroll is instant: chapters that load
+ * meanwhile change their heights, and a smooth scroll would end at an outdated position. */
 export function showChapter(id: string): void {
   const chapter = document.getElementById(id);
   if (chapter) {
@@ -338,8 +339,8 @@ export function showChapter(id: string): void {
 const SETTLE_MS = 5000;
 let leave: AbortController | undefined;
 
-/** Keeps a chapter's head where it is while chapters above it get their heights, until the reader does
- * something or is elsewhere. */
+/** Keeps a chapter's heading in place while chapters above it load, until the
+ * reader interacts or scrolls away. */
 function stayAt(chapter: Element): void {
   leave?.abort();
   const left = new AbortController();

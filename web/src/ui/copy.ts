@@ -1,7 +1,7 @@
-// Text to the clipboard.
+// Copies text to the clipboard.
 
-/** Whether it is there. A page of http:// has no clipboard of its own, and a frame may be refused it:
- * then the browser's old command copies. */
+/** Returns whether the text was copied. Pages of http:// have no clipboard API, and a frame may be
+ * denied it. The browser's old copy command is the fallback. */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);

@@ -1,4 +1,4 @@
-// The names of a chart's curves: at their ends where there is room, else in rows above the plot.
+// The names of a chart's curves: at their ends if there is room, else in rows above the plot.
 
 import type { Scale } from './axes';
 import { type Curve, EDGE } from './line-chart';
@@ -6,17 +6,17 @@ import { type Box, Label, Line } from './marks';
 import { textWidth } from './text-width';
 
 const LINE = 16;
-const SAMPLE = 22; // of a curve's line, before its name
+const SAMPLE = 22; // the length of the line before a name
 const GAP = 16;
 
-/** The room that names at the right end take; null if it is too much. */
+/** The width of the names at the right end; null if they take too much room. */
 export function namesBeside(curves: readonly Curve[], size: { width: number; height: number }) {
   const room = Math.max(0, ...curves.map(({ name }) => textWidth(name, 600))) + SAMPLE;
   const isCrowded = room > 0.3 * size.width || curves.length * LINE > 0.7 * size.height;
   return isCrowded ? null : Math.ceil(room);
 }
 
-/** The height of the names as rows. */
+/** The height of the names in rows. */
 export function namesHeight(curves: readonly Curve[], width: number): number {
   return 8 + LINE * (1 + Math.max(0, ...inRows(curves, width - EDGE).map(({ row }) => row)));
 }
@@ -80,7 +80,7 @@ function AtEnds({ curves, x, plot, xScale, yScale }: CurveNamesProps) {
   ));
 }
 
-/** The places nearest to these that are a line apart and between the two bounds. */
+/** The positions nearest to the given ones that are a line apart and within the two bounds. */
 function apart(places: readonly number[], top: number, floor: number): number[] {
   const order = places.map((_, i) => i).sort((a, b) => places[a] - places[b]);
   const found = [...places];

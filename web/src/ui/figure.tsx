@@ -1,4 +1,4 @@
-// A drawing with a name, as wide as its place, and a table of the same numbers.
+// A named drawing as wide as its container, with a table of the same numbers.
 
 import type { ComponentChildren, RefObject, VNode } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
@@ -7,24 +7,25 @@ import { SaveMenu } from './save-menu';
 import { type VectorRow, VectorTable } from './table';
 
 export interface FigureProps {
-  /** For screen readers: what is drawn. */
+  /** A description for screen readers. */
   name: string;
   title?: string;
-  /** How wide it is at most; otherwise it is as wide as its place. */
+  /** The maximum width; by default the width of the container. */
   width?: number;
   height: number | ((width: number) => number);
-  /** The marks, for a drawing of this width. */
+  /** Draws the marks for this width. */
   draw(width: number): ComponentChildren;
-  /** What can be focused and dragged, above the marks. */
+  /** Elements above the marks that can be focused and dragged. */
   handles?(width: number): ComponentChildren;
-  /** The numbers of the drawing, as one table … */
+  /** The numbers of the drawing as one table, … */
   rows?: VectorRow[];
-  caption?: string; // the name unless given
+  caption?: string; // by default the name
   /** … or as other tables. */
   children?: ComponentChildren;
 }
 
-/** Out of sight it waits for the end of a drag, so that what is in sight follows the pointer. */
+/** A figure. While invisible, it is not redrawn during a drag, so that
+ * visible figures follow the pointer. */
 export function Figure(props: FigureProps) {
   const figure = useRef<HTMLElement>(null);
   const drawn = useRef<VNode>(undefined);
@@ -61,13 +62,13 @@ function drawFigure(props: FigureProps, figure: RefObject<HTMLElement | null>, w
   );
 }
 
-/** How wide the element is, before it is first painted, and after every change of its place. */
+/** The width of the element, measured before the first paint and after every resize. */
 function useWidth(element: { current: HTMLElement | null }): number {
   const [width, setWidth] = useState(640);
   useLayoutEffect(() => {
     const measure = () => {
       const room = Math.floor(element.current?.clientWidth ?? 0);
-      if (room > 0) setWidth(room); // else it is out of sight
+      if (room > 0) setWidth(room); // 0: it is not visible
     };
     const observer = new ResizeObserver(measure);
     observer.observe(element.current!);

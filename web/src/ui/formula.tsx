@@ -1,5 +1,5 @@
-// Formulas by KaTeX: HTML for eyes, MathML for screen readers. KaTeX is loaded when the first of them
-// comes near; until then there is the formula's source.
+// Formulas rendered by KaTeX: HTML to see, MathML for screen readers. KaTeX is loaded when the
+// first formula comes near; until then its source is shown.
 
 import { signal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
@@ -9,7 +9,8 @@ type Katex = typeof import('katex').default;
 
 const katex = signal<Katex | undefined>(undefined);
 
-/** With the fonts that nearly every formula has: so its size is right at once. */
+/** Loads KaTeX with the fonts that nearly every formula uses, so that formulas
+ * have their final size at once. */
 export async function loadKatex(): Promise<void> {
   if (katex.value !== undefined) return;
   const { default: loaded } = await import('./katex');

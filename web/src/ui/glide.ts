@@ -1,4 +1,4 @@
-// Moves a vector to where a button puts it, so that the eye can follow.
+// Animates a vector to the values that a button sets.
 
 import { tidy } from '../state/fields';
 import type { Item } from '../state/store';
@@ -6,7 +6,7 @@ import { wantsStillness } from './motion';
 
 const MILLISECONDS = 600;
 
-/** Ends early where the vector is changed otherwise. For undo the whole way is one gesture. */
+/** Stops if the vector is changed in another way. Undo treats the whole animation as one gesture. */
 export function glide(item: Item<readonly number[]>, to: readonly number[]): void {
   const end = to.map(tidy);
   if (wantsStillness()) {

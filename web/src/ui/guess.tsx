@@ -1,4 +1,4 @@
-// A guess before the answer: the reader first says what will happen, then sees it.
+// A guess before the answer: the reader first predicts the result, then sees it.
 
 import type { ReadonlySignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
@@ -6,7 +6,7 @@ import { t } from '../language/text';
 import type { ChoiceField, Guess } from '../state/fields';
 import { Choice } from './controls';
 
-/** An answer where a question has three that are named by letters. */
+/** An answer to a question with three answers, named by letters. */
 export type Answer = Exclude<Guess, 'none'>;
 
 interface GuessProps<A extends string> {
@@ -18,7 +18,7 @@ interface GuessProps<A extends string> {
     readonly problem: ReadonlySignal<string>;
     readonly field: ChoiceField<A | 'none'>;
   };
-  /** Makes happen what was asked about. */
+  /** Shows the event in question. */
   onAnswer?(): void;
   reply: ComponentChildren; // after "Right." or "Not so."
   children?: ComponentChildren; // below the reply

@@ -1,10 +1,10 @@
-// The chapter that a reader is at: the one that crosses a line near the top of the window.
+// The chapter in view: the one that crosses a line near the top of the window.
 
 import { signal } from '@preact/signals';
 
 export const chapterInView = signal('');
 
-/** Follows the reader over these sections. */
+/** Tracks which of these sections is in view. */
 export function watchChapters(sections: Iterable<Element>): () => void {
   const observer = new IntersectionObserver(
     (entries) => {

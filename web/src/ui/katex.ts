@@ -1,4 +1,4 @@
-// KaTeX with its looks, by itself, since only formulas need it.
+// KaTeX with its style sheet, in a separate file, because only formulas need it.
 
 import 'katex/dist/katex.min.css';
 

@@ -27,7 +27,7 @@ export interface Curve {
   colour: string;
   dash?: string;
   width?: number;
-  dots?: boolean; // and no line
+  dots?: boolean; // dots instead of a line
   values: readonly (number | null | undefined)[]; // one for each x; null: a gap, undefined: none
 }
 
@@ -35,7 +35,7 @@ interface LineChartProps {
   name: string;
   xLabel: string;
   yLabel: string;
-  x?: readonly number[]; // 0, 1, 2, … unless given
+  x?: readonly number[]; // by default 0, 1, 2, …
   curves: readonly Curve[];
   logarithmic?: boolean;
   /** A linear y axis shows at least this range. */
@@ -43,7 +43,7 @@ interface LineChartProps {
   height?: number;
 }
 
-export const EDGE = 12; // around all that is drawn
+export const EDGE = 12; // the margin of the drawing
 
 /** A part of the x axis. */
 export type Interval = readonly [from: number, to: number];
@@ -87,7 +87,7 @@ export function LineChart(props: LineChartProps) {
   );
 }
 
-/** A logarithmic axis has no place for them. */
+/** Replaces values of 0 or less by null, because a logarithmic axis cannot show them. */
 function withoutZeros(curve: Curve): Curve {
   return { ...curve, values: curve.values.map((v) => (v != null && v <= 0 ? null : v)) };
 }
@@ -96,7 +96,7 @@ export interface Layout {
   plot: Box;
   xScale: Scale;
   yScale: Scale;
-  beside: boolean; // the curves' names stand at their ends
+  beside: boolean; // the names are at the ends of the curves
 }
 
 type Drawn = LineChartProps & { x: readonly number[] };
@@ -120,8 +120,8 @@ function layout(
   return { plot, xScale, yScale, beside: right !== null };
 }
 
-/** How far a logarithmic axis reaches to either side of the middle value: what goes beyond leaves the
- * chart, so that the other curves can be told apart. */
+/** The reach of a logarithmic axis on either side of the median value. Larger and smaller values
+ * are cut off, so that the other curves stay distinct. */
 const REACH = 1e8;
 
 /** The y axis for the values within the interval. */

@@ -1,4 +1,4 @@
-// What drawings are made of: text and lines, in pixels. Colours are CSS variables.
+// Basic marks of drawings: text and lines, in pixels. Colours are CSS variables.
 
 import { line } from 'd3-shape';
 import type { ComponentChildren } from 'preact';
@@ -16,7 +16,7 @@ interface LabelProps {
   at: Point;
   anchor?: 'start' | 'middle' | 'end';
   colour?: string;
-  /** "strong", "faint", "halo" (of the ground's colour, over lines), or several. */
+  /** "strong", "faint", "halo" (in the background's colour, over lines), or several. */
   class?: string;
   children: ComponentChildren;
 }
@@ -43,7 +43,7 @@ interface LineProps {
   colour?: string;
   width?: number;
   dash?: string;
-  arrow?: number; // the size of one at the end
+  arrow?: number; // the size of an arrow head at the end
   class?: string;
 }
 
@@ -61,7 +61,7 @@ export function Line({ points, colour, width = 2, dash, arrow, class: name = '' 
   );
 }
 
-/** The head of an arrow, at the last of the points. */
+/** An arrow head at the last of the points. */
 function Arrow({
   points,
   size,
@@ -93,7 +93,7 @@ export function Across({
   return <Line points={points} width={1} {...style} />;
 }
 
-/** The attributes of a part of a drawing that can be pressed, by keyboard too. */
+/** The attributes of a part of a drawing that can be pressed by pointer or keyboard. */
 export function pressable(name: string, press: () => void) {
   return {
     role: 'button',

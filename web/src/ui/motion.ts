@@ -1,4 +1,4 @@
-// When there is motion: while it is in sight, and if the visitor wants any.
+// Motion on the page: only in visible elements, and only if the visitor allows it.
 
 import { signal } from '@preact/signals';
 
@@ -8,8 +8,8 @@ export function wantsStillness(): boolean {
   return stillness().matches;
 }
 
-/** Whether the pointer holds a control: what follows it does not glide, and what is out of sight waits.
- * The document says so to the stylesheet. */
+/** Whether a control is being dragged. Animations are then off, and invisible figures are not
+ * redrawn. The style sheet reads data-dragging. */
 export const dragging = signal(false);
 
 export function followDrags(): void {
@@ -23,8 +23,8 @@ export function followDrags(): void {
   for (const end of ['pointerup', 'pointercancel']) addEventListener(end, () => set(false));
 }
 
-/** Calls `frame` for every frame in which the element is in sight; the browser itself draws none in a
- * hidden tab. Returns what ends that. */
+/** Calls `frame` for every frame in which the element is visible; browsers draw no frames in a
+ * hidden tab. Returns a function that stops it. */
 export function whileInSight(element: Element, frame: (time: number) => void): () => void {
   let request = 0;
   let inSight = false;

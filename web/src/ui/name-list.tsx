@@ -1,4 +1,4 @@
-// Named settings as a list, to stand beside what they change.
+// A list of named settings, placed next to the parts that they change.
 
 import { computed } from '@preact/signals';
 import { choice } from '../state/fields';
@@ -7,8 +7,8 @@ import { Select } from './controls';
 interface NameListProps {
   label: string;
   names: readonly string[];
-  chosen: string | undefined; // none where the settings are the reader's own
-  own: string; // what these are called
+  chosen: string | undefined; // undefined for the reader's own settings
+  own: string; // the name of own settings
   choose(name: string): void;
 }
 

@@ -1,4 +1,4 @@
-// Names of norms, placements and first weights, and how a name begins a sentence.
+// Names of norms, placements and initial weights, and their capitalized forms.
 
 import type { Initialization, Kind } from 'addnorm';
 import { t } from '../language/text';
@@ -11,13 +11,13 @@ export const NORM_NAMES: Record<Kind, string> = {
   group: 'GroupNorm',
 };
 
-/** The norms of Transformers, which normalize each token by itself. */
+/** The norms of Transformers, which normalize each token separately. */
 export const TOKEN_NORMS = ['layer', 'rms'] as const;
 export type TokenNorm = (typeof TOKEN_NORMS)[number];
 
 export const PLACEMENT_NAMES = { pre: t`pre-norm`, post: t`post-norm` };
 
-/** The ways to draw a stack's first weights. */
+/** The names of the initializations of a stack. */
 export const FIRST_WEIGHTS: Record<Initialization, string> = {
   torch: t`PyTorch’s`,
   xavier: 'Xavier',

@@ -4,7 +4,7 @@ import { signal } from '@preact/signals';
 import type { RefObject } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-/** Whether all of the page is to be there, wherever the reader is: for the printer. */
+/** Whether everything is loaded, wherever the reader is. Set for printing. */
 export const everythingIsNear = signal(false);
 
 /** Calls `start` when the element is less than a screen away, and again when the input changes. */

@@ -1,6 +1,7 @@
 // Numbers in text.
 
-/** Two decimals, or as many as small and large numbers need: 0.25, −1.30, 12.0, 0.0015, 3.4e8. */
+/** The number with two decimals, or with as many as its size needs: 0.25,
+ * −1.30, 12.0, 0.0015, 3.4e8. */
 export function shortNumber(v: number): string {
   if (Number.isNaN(v)) return 'NaN';
   if (!Number.isFinite(v)) return v > 0 ? '∞' : '−∞';
@@ -10,8 +11,8 @@ export function shortNumber(v: number): string {
   return fixedNumber(v, size >= 100 ? 0 : size >= 10 ? 1 : 2);
 }
 
-/** Numbers that stand beside each other: as many decimals in each as give the largest three
- * significant digits, and no zeros that all of them end in. */
+/** Numbers for a column. All have the same number of decimals: the largest has three significant
+ * digits, and zeros that all numbers end in are dropped. */
 export function alignedNumbers(values: readonly number[]): string[] {
   const most = values.reduce((max, v) => Math.max(max, Math.abs(v)), 0);
   if (!(most < 1e4) || (most > 0 && most < 0.01)) return values.map(shortNumber);
@@ -27,12 +28,12 @@ export function fixedNumber(v: number, decimals: number): string {
   return minus(v.toFixed(decimals).replace(/^-(0(\.0+)?)$/, '$1'));
 }
 
-/** With a power of ten: 1.5e−7. */
+/** The number with a power of ten: 1.5e−7. */
 export function powerNumber(v: number, decimals: number): string {
   return minus(v.toExponential(decimals).replace('e+', 'e'));
 }
 
-/** Seven significant digits: to be read and compared. */
+/** Seven significant digits, for tables. */
 export function exactNumber(v: number): string {
   return minus(Number.isFinite(v) ? v.toPrecision(7).replace('e+', 'e') : String(v));
 }
@@ -47,17 +48,17 @@ export function roundNumber(v: number, digits = 4): string {
   return minus(String(Number(v.toPrecision(digits))));
 }
 
-/** A part of a whole, with `digits` significant digits. */
+/** A share in percent, with `digits` significant digits. */
 export function percent(share: number, digits = 3): string {
   return `${roundNumber(100 * share, digits)} %`;
 }
 
-/** As many digits as it has, up to six. */
+/** The number with all its digits, at most six. */
 export function plainNumber(v: number): string {
   return minus(String(Number(v.toPrecision(6))).replace('e+', 'e'));
 }
 
-/** 3152384 as 3,152,384. */
+/** 3152384 becomes 3,152,384. */
 export function grouped(n: number): string {
   return n.toLocaleString('en');
 }

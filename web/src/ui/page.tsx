@@ -1,4 +1,4 @@
-// What both pages have: a column from the toolbar to the foot.
+// The frame of both pages: a column from the toolbar to the footer.
 
 import type { ComponentChildren } from 'preact';
 import { t } from '../language/text';
@@ -6,7 +6,7 @@ import { showNumbers } from './table';
 
 interface PageProps {
   class?: string;
-  children: ComponentChildren; // from the toolbar on
+  children: ComponentChildren; // the content from the toolbar on
 }
 
 export function Page({ class: name = '', children }: PageProps) {

@@ -1,4 +1,4 @@
-// The colours of figures can be read on their ground, in both themes.
+// Checks that the colours of figures are legible on their background, in both themes.
 
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';

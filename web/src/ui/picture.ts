@@ -1,6 +1,6 @@
-// A figure as a file: its drawing as SVG or PNG, with its colours as they are now, or its numbers.
+// A figure as a file: its drawing as SVG or PNG in its current colours, or its numbers.
 
-/** What a drawing's style sheet sets, which a file needs as attributes. */
+/** Properties that a style sheet sets and that an SVG file needs as attributes. */
 const STYLES = [
   'fill-opacity',
   'stroke-opacity',
@@ -17,7 +17,7 @@ const STYLES = [
   'text-anchor',
   'transform',
 ];
-/** What is there for the pointer alone. */
+/** Elements for the pointer, which are not saved. */
 const UNSAVED =
   '[role="slider"], .plot-pointer, .reading, .selection, .an-spot, .an-values, .lanes-flow, style';
 
@@ -47,7 +47,7 @@ function setStyles(copy: Element, original: Element): void {
   copy.removeAttribute('style');
 }
 
-/** Sets a colour in the form that every program reads: without alpha, which has its own attribute. */
+/** Sets a colour in a form that every program reads: without alpha, which has its own attribute. */
 function setColour(element: Element, name: string, computed: string): void {
   const [, srgb, numbers] = /^(?:rgba?|color)\((srgb )?(.*)\)$/.exec(computed) ?? [];
   const [red, green, blue, alpha] = numbers?.split(/[\s,/]+/).map(Number) ?? [];
@@ -56,7 +56,7 @@ function setColour(element: Element, name: string, computed: string): void {
   if (alpha !== undefined) element.setAttribute(`${name}-opacity`, String(alpha));
 }
 
-const PIXELS = 2; // of a PNG for each pixel of the drawing
+const PIXELS = 2; // pixels of a PNG per pixel of the drawing
 
 export async function pngOf(drawing: SVGSVGElement): Promise<Blob> {
   const { width, height } = drawing.getBoundingClientRect();
@@ -69,7 +69,7 @@ export async function pngOf(drawing: SVGSVGElement): Promise<Blob> {
   return new Promise((resolve) => canvas.toBlob((blob) => resolve(blob!)));
 }
 
-/** The figure's tables, one after the other. */
+/** The figure's tables as CSV, one after another. */
 export function csvOf(figure: HTMLElement): string {
   const tables = [...figure.querySelectorAll<HTMLTableElement>('.numbers table')];
   const text = ({ textContent }: Element) => {

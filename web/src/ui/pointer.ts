@@ -1,6 +1,6 @@
-// Where a pointer is in a drawing.
+// The position of a pointer in a drawing.
 
-/** In the drawing's own pixels, which a presentation makes larger than the screen's. */
+/** The position in the drawing's own pixels. A presentation scales them. */
 export function pointIn({ currentTarget, clientX, clientY }: MouseEvent): [x: number, y: number] {
   const drawing = (currentTarget as SVGElement).ownerSVGElement!;
   const { left, top, width } = drawing.getBoundingClientRect();

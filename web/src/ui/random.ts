@@ -1,4 +1,4 @@
-// Random numbers that a link can name: the same seed, the same numbers.
+// Random numbers that a link can reproduce: the same seed gives the same numbers.
 
 /** A generator of numbers in [0, 1): mulberry32. */
 export function uniform(seed: number): () => number {

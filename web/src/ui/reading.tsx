@@ -1,4 +1,4 @@
-// The values of a chart at the pointer; and a drag over the chart, which enlarges a part of it.
+// The values of a chart at the pointer. A drag over the chart zooms in.
 
 import { useState } from 'preact/hooks';
 import type { Curve, Interval, Layout } from './line-chart';
@@ -10,16 +10,16 @@ import { textWidth } from './text-width';
 interface ReadingProps extends Layout {
   x: readonly number[];
   curves: readonly Curve[];
-  label: string; // of the x axis
+  label: string; // the label of the x axis
   zoom(to: Interval | null): void;
 }
 
-const LEAST_DRAG = 8; // pixels: a shorter one is a click
+const LEAST_DRAG = 8; // in pixels; a shorter drag is a click
 
 export function Reading(props: ReadingProps) {
   const { plot, xScale, x, zoom } = props;
   const [at, setAt] = useState<number | null>(null); // x of the pointer, in pixels
-  const [from, setFrom] = useState<number | null>(null); // where a drag began
+  const [from, setFrom] = useState<number | null>(null); // the start of a drag
   const place = (event: PointerEvent) => {
     return Math.min(plot.x + plot.width, Math.max(plot.x, pointIn(event)[0]));
   };

@@ -11,7 +11,7 @@ interface SaveMenuProps {
 
 export function SaveMenu({ name, figure }: SaveMenuProps) {
   const file = (type: string) => `${fileName(name)}.${type}`;
-  /** The one that is in sight, of a wide and a narrow one. */
+  /** The visible drawing: the wide or the narrow one. */
   const drawing = () =>
     [...figure.current!.querySelectorAll('svg')].find((svg) => svg.clientWidth > 0)!;
   const text = (type: string, content: string) => new Blob([content], { type });

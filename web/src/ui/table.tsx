@@ -1,4 +1,4 @@
-// Tables, for eyes and for screen readers.
+// Tables, for sighted readers and screen readers.
 
 import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
@@ -6,17 +6,17 @@ import { useMemo } from 'preact/hooks';
 import { t } from '../language/text';
 import { exactNumber, roundNumber } from './numbers';
 
-/** Whether the tables of every figure are in sight. Screen readers have them always. */
+/** Whether the tables of every figure are visible. Screen readers always have them. */
 export const showNumbers = signal(false);
 
 interface ScrollTableProps {
   caption: string;
-  /** In sight always, not only where numbers are asked for. */
+  /** Whether the table is always visible, not only when numbers are shown. */
   visible?: boolean;
   children: ComponentChildren;
 }
 
-/** A table that scrolls sideways where it is too wide, by keyboard too. */
+/** A table that scrolls sideways if it is too wide, also by keyboard. */
 export function ScrollTable({ caption, visible, children }: ScrollTableProps) {
   const inSight = visible || showNumbers.value;
   const focusable = inSight ? { tabIndex: 0, role: 'region', 'aria-label': caption } : {};
@@ -34,18 +34,18 @@ interface RowProps<C> {
   head: ComponentChildren;
   cells: readonly C[];
   class?: string;
-  /** What the row is, for scripts: { vector: 'sum' } gives it data-vector="sum". */
+  /** Data attributes of the row, for scripts: { vector: 'sum' } gives data-vector="sum". */
   data?: Record<string, string>;
 }
 
 interface DataTableProps<C> extends Omit<ScrollTableProps, 'children'> {
-  columns?: readonly ComponentChildren[]; // the first is that of the rows' heads
+  columns?: readonly ComponentChildren[]; // the first is the column of row headers
   rows: readonly RowProps<C>[];
-  /** What a cell shows; by default what it is. */
+  /** Formats a cell; by default the cell itself. */
   format?(cell: C): ComponentChildren;
 }
 
-/** A table with a head for each row, and for each column if it has `columns`. */
+/** A table with a header for each row and, if it has `columns`, for each column. */
 export function DataTable<C>({ columns, rows, format, ...scroll }: DataTableProps<C>) {
   return (
     <ScrollTable {...scroll}>
@@ -59,7 +59,7 @@ export function DataTable<C>({ columns, rows, format, ...scroll }: DataTableProp
   );
 }
 
-// The same elements for the same columns and cells: there may be a thousand.
+// Columns and rows are memoized, because there may be a thousand.
 
 function Columns({ columns }: { columns: readonly ComponentChildren[] }) {
   return useMemo(
@@ -105,12 +105,12 @@ function Row<C>({
 
 export interface VectorRow {
   name: string; // "x", "F(x)"
-  /** x, branch, sum, normalized, output, …: what the row is, for scripts. */
+  /** The kind of the row, for scripts: x, branch, sum, normalized, output, … */
   id: string;
   values: readonly number[];
 }
 
-/** One row a vector, one cell a value. */
+/** A table with one row per vector and one cell per value. */
 export function VectorTable({ caption, rows }: { caption: string; rows: VectorRow[] }) {
   const length = Math.max(...rows.map((row) => row.values.length));
   const columns = useMemo(() => [t`vector`, ...Array.from({ length }, (_, i) => i + 1)], [length]);
@@ -128,12 +128,12 @@ export function VectorTable({ caption, rows }: { caption: string; rows: VectorRo
   );
 }
 
-/** A number, or nothing where there is none. */
+/** The number as text, or '' if there is none. */
 export function numberOrBlank(value: number | null | undefined): string {
   return value == null ? '' : exactNumber(value);
 }
 
-/** Three significant digits; the whole number is its title, and its value for scripts. */
+/** A number with three significant digits. Its title and its value attribute have all digits. */
 export function Rounded({ value }: { value: number }) {
   return (
     <data value={value} title={exactNumber(value)}>

@@ -13,12 +13,12 @@ export function texNumber(v: number, digits = 6): string {
   return factor === '-1' ? `-${ten}` : `${factor}{\\times}${ten}`;
 }
 
-/** In brackets where a minus sign would follow an operator. */
+/** The number in brackets if a minus sign would follow an operator. */
 export function texFactor(v: number, digits = 6): string {
   return v < 0 ? `(${texNumber(v, digits)})` : texNumber(v, digits);
 }
 
-/** "= 2.5", or "≈ 1.11804" where digits were dropped. */
+/** "= 2.5", or "≈ 1.11804" if digits were dropped. */
 export function texResult(v: number, digits = 6): string {
   const exact = !Number.isFinite(v) || Number(v.toPrecision(digits)) === v;
   return `${exact ? '=' : '\\approx'} ${texNumber(v, digits)}`;

@@ -1,6 +1,6 @@
-// How wide text is drawn, so that drawings can give it room.
+// The width of text in drawings.
 
-export const FONT_SIZE = 12; // of all labels: the smallest that is easily read
+export const FONT_SIZE = 12; // the smallest size that is easy to read
 
 const known = new Map<string, number>();
 let context: CanvasRenderingContext2D | undefined;

@@ -6,12 +6,12 @@ import { query } from '../state/query';
 export type Theme = 'system' | 'light' | 'dark';
 export const THEMES: Theme[] = ['system', 'light', 'dark'];
 
-// The first screen is also rendered without a browser.
+// Undefined when the first screen is rendered without a browser.
 const media = globalThis.matchMedia?.('(prefers-color-scheme: dark)');
 const systemIsDark = signal(media?.matches ?? false);
 media?.addEventListener('change', () => (systemIsDark.value = media.matches));
 
-/** What the address asks for: not the reader's choice, so it is not stored. */
+/** The theme in the address. It is not the reader's choice, so it is not stored. */
 const asked = THEMES.find((t) => t === query.get('theme'));
 
 export const theme = signal<Theme>(asked ?? stored());
@@ -26,7 +26,7 @@ effect(() => {
   try {
     localStorage.setItem('theme', theme.value);
   } catch {
-    // The browser stores nothing, so the theme lasts as long as the page.
+    // If the browser stores nothing, the theme lasts as long as the page.
   }
 });
 

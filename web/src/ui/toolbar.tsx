@@ -1,4 +1,4 @@
-// The toolbar above a page: buttons for its state and its tables, the language and the theme.
+// The toolbar above a page: buttons for its state and tables, the language and the theme.
 
 import type { ComponentChildren } from 'preact';
 import { language, LANGUAGE_NAMES } from '../language/language';
@@ -11,7 +11,7 @@ import { THEMES, type Theme, theme } from './theme';
 
 interface ToolbarProps {
   reset(): void;
-  children?: ComponentChildren; // at its beginning
+  children?: ComponentChildren; // at the start
   end?: ComponentChildren; // before the language and the theme
 }
 
@@ -52,17 +52,17 @@ export function Toolbar({ reset, children, end }: ToolbarProps) {
   );
 }
 
-/** The page to pass on: at the chapter in sight, without the reader's answers. */
+/** The address for sharing: at the chapter in view, without the reader's answers. */
 function shared(): string {
   return new URL(sharedLinkTo(chapterInView.peek()), location.href).href;
 }
 
-/** Each language by its own name. The page is loaded again in the one that is chosen. */
+/** Each language by its own name. Choosing one reloads the page. */
 function LanguageMenu() {
   const choose = (menu: HTMLSelectElement) => {
     const url = new URL(linkTo(currentChapter()), location.href);
     url.searchParams.set('lang', menu.value);
-    menu.value = language; // this page keeps its language, also when the reader comes back to it
+    menu.value = language; // keeps this page's language, in case the reader comes back to it
     location.href = url.href;
   };
   return (

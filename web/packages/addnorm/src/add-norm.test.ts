@@ -1,4 +1,5 @@
-// Norms in Node: the same bits as the native program, and a sentence for what cannot be used.
+// Norms in Node: results equal the native program's bit for bit, and every
+// invalid argument gives a message.
 
 import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -330,7 +331,7 @@ describe('what cannot be used is a sentence, and the next call works', () => {
   test.each(calls)('%s', (sentence, call) => {
     expect(call).toThrow(KernelError);
     expect(call).toThrow(sentence);
-    expect(call).not.toThrow(/norm_|_norm/); // a C function, which the caller did not call
+    expect(call).not.toThrow(/norm_|_norm/); // the C function's name, not the caller's
     expect(addnorm.layerNorm(Float32Array.of(-1, 1), { features: 2, epsilon: 0 })).toEqual(
       Float32Array.of(-1, 1),
     );
@@ -339,7 +340,7 @@ describe('what cannot be used is a sentence, and the next call works', () => {
 
 test('what a call has put into memory is given back', () => {
   const instance = new Instance(addnorm.module);
-  for (let i = 0; i < 10; ++i) instance.call((arena) => arena.reserve(2 ** 30)); // of 2³² bytes
+  for (let i = 0; i < 10; ++i) instance.call((arena) => arena.reserve(2 ** 30)); // 2³² bytes
   expect(() => instance.call((arena) => arena.reserve(2 ** 31))).toThrow(
     'no memory for 2147483648',
   );

@@ -1,4 +1,4 @@
-// The kernels behind typed functions.
+// Typed functions that call the kernels in the WebAssembly module.
 
 import { Block, type BlockOptions } from './block.js';
 import { check, checkLike, checkValues } from './check.js';
@@ -15,9 +15,9 @@ import {
   type Statistics,
 } from './norms.js';
 
-/** The kernels of one instance of the module. Values are float32 or float64: those of one call have
- * one type, and so have its results, which are new arrays. A KernelError says in a sentence which
- * argument cannot be used; the next call works all the same. */
+/** The kernels of one instance of the module. All values of one call are either float32 or float64.
+ * The results are new arrays of the same type. An invalid argument throws a KernelError that names
+ * it; later calls are unaffected. */
 export class AddNorm {
   #instance: Instance;
 
@@ -34,7 +34,7 @@ export class AddNorm {
     return this.addNorm(x, null, ofKind('layer', options)).y;
   }
 
-  /** The gradients of layerNorm's x, γ and β from dy, that of its output. */
+  /** The gradients of layerNorm with respect to x, γ and β, from dy, the gradient of its output. */
   layerNormBackward<V extends Values>(
     dy: V,
     x: V,
@@ -48,7 +48,7 @@ export class AddNorm {
     return this.addNorm(x, null, ofKind('rms', options)).y;
   }
 
-  /** The gradients of rmsNorm's x, γ and β from dy, that of its output. */
+  /** The gradients of rmsNorm with respect to x, γ and β, from dy, the gradient of its output. */
   rmsNormBackward<V extends Values>(
     dy: V,
     x: V,
@@ -57,7 +57,7 @@ export class AddNorm {
     return this.#backward(dy, 'x', x, ofKind('rms', options));
   }
 
-  /** s = x + branch and y = norm(s), in one pass, by any norm. Without a branch s is x. */
+  /** s = x + branch and y = norm(s), in one pass, for any norm. Without a branch, s is x. */
   addNorm<V extends Values>(
     x: V,
     branch: V | null | undefined,
@@ -76,9 +76,10 @@ export class AddNorm {
     });
   }
 
-  /** The gradients of addNorm's s, γ and β from dy, that of y. dx is that of x and of the branch:
+  /** The gradients of addNorm with respect to s, γ and β, from dy, the gradient of y. x and the
+   * branch both have the gradient dx of s:
    *    dx = dResidual + (g − mean(g) − x̂·mean(g·x̂))/deviation with g = γ·dy
-   * (Xu et al. 2019, eq. 3–5); "rms" takes no mean(g) away. */
+   * (Xu et al. 2019, eq. 3–5). "rms" does not subtract mean(g). */
   addNormBackward<V extends Values>(
     dy: V,
     sum: V,
@@ -87,12 +88,12 @@ export class AddNorm {
     return this.#backward(dy, 'sum', sum, options);
   }
 
-  /** One Transformer block with its first weights. */
+  /** A Transformer block with its initial weights. */
   block(options: BlockOptions): Block {
     return new Block(this.module, options);
   }
 
-  /** Calls the C interface. Its messages begin with the name of a C function; the caller's is another. */
+  /** Calls the C interface. Removes the name of the C function from its error messages. */
   #call<R>(body: (arena: Arena) => R): R {
     try {
       return this.#instance.call(body);
@@ -112,7 +113,7 @@ export class AddNorm {
     checkLike('dy', dy, s);
     checkLike('dResidual', options.dResidual, s);
     return this.#call((arena) => {
-      const { x, shared } = forward(arena, call, s, options); // for its statistics
+      const { x, shared } = forward(arena, call, s, options); // computes the statistics again
       const zero = new (s.constructor as new (n: number) => V)(call.parameters);
       const [dx, dGamma, dBeta] = [arena.like(s), arena.put(zero), arena.put(zero)];
       const [ofY, ofSum] = [arena.put(dy), arena.put(options.dResidual)];
@@ -127,7 +128,8 @@ export class AddNorm {
   }
 }
 
-/** Runs addnorm_add_norm_forward: where its values stand, and the fields that backward has as well. */
+/** Runs addnorm_add_norm_forward. Returns the addresses of its values, and
+ * the fields that backward shares. */
 function forward<V extends Values>(
   arena: Arena,
   { norm: fields, rows, features, positions }: NormCall,
@@ -161,7 +163,8 @@ function statisticsType(values: Values): string {
   return `addnorm_statistics_f${8 * values.BYTES_PER_ELEMENT}`;
 }
 
-/** What users know of the statistics: those of the values themselves, which may have been scaled. */
+/** Converts the module's statistics, which may be of scaled values, into
+ * those of the values themselves. */
 function statisticsOf<V extends Values>(
   arena: Arena,
   address: number,
@@ -180,7 +183,7 @@ function statisticsOf<V extends Values>(
   };
 }
 
-/** The options of a norm whose name says its kind. */
+/** Adds the kind of the norm to its options. */
 function ofKind<O, K extends 'layer' | 'rms'>(kind: K, options: O): O & { kind: K } {
   check(!('kind' in Object(options)), `${kind}Norm has no option "kind"; addNorm has`);
   return { ...options, kind };

@@ -1,4 +1,4 @@
-// Blocks beside PyTorch's, by the golden files, and beside the formulas written out in float64.
+// Compares blocks with PyTorch's golden files, and with the formulas written out in float64.
 
 import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -62,7 +62,7 @@ describe('beside PyTorch', () => {
     expect(difference(dx, values('gradient.x'))).toBeLessThan(1e-5);
     for (const name of names) {
       const expected = values(`gradient.layers.0.${name}`);
-      const scale = Math.max(...expected.map(Math.abs), ...dx.map(Math.abs)); // keys' biases have 0
+      const scale = Math.max(...expected.map(Math.abs), ...dx.map(Math.abs)); // a gradient may be 0
       expect(difference(gradients[name], expected, scale), name).toBeLessThan(1e-5);
     }
   });
@@ -71,7 +71,7 @@ describe('beside PyTorch', () => {
     const { 'attention.query.weight': weight } = addnorm
       .block({ dModel: 4, heads: 1, dFf: 4 })
       .parameters();
-    // torch.rand(5), of which a weight is 2·u − 1 over √4
+    // torch.rand(5); a weight is (2·u − 1)/√4
     [0.496256589, 0.768221796, 0.0884774327, 0.132030487, 0.307422817].forEach((u, i) =>
       expect(weight[i]).toBeCloseTo(u - 0.5, 7),
     );
@@ -134,7 +134,7 @@ describe('beside float64', () => {
       const scale = (Math.hypot(...gradient) + Math.hypot(...dx)) * Math.hypot(...along[name]);
       expect(Math.abs(dot(gradient, along[name]) - slope) / scale, name).toBeLessThan(1e-5);
     }
-    expect(block.backward(Float32Array.from(dy))).toEqual({ dx, gradients }); // not added up
+    expect(block.backward(Float32Array.from(dy))).toEqual({ dx, gradients }); // no accumulation
     expect(Number.isFinite(loss(0))).toBe(true);
   });
 });
@@ -168,7 +168,7 @@ test('where there is no memory left, a sentence says so', () => {
   const options = { dModel: 8192, heads: 1, dFf: 1, layer: 1, layers: 1 };
   const create = () =>
     instance.call((arena) => {
-      for (let i = 0; i < 2; ++i) arena.reserve(1.9 * 2 ** 30); // of 4 GB
+      for (let i = 0; i < 2; ++i) arena.reserve(1.9 * 2 ** 30); // of 4 GB available
       const placement = new TextEncoder().encode('pre');
       const address = arena.struct('ModuleBlockOptions', options);
       arena.exports.block_create(address, arena.put(placement), placement.length);

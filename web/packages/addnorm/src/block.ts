@@ -1,4 +1,4 @@
-// One Transformer block.
+// A Transformer block.
 
 import {
   check,
@@ -27,22 +27,24 @@ export type Initialization = (typeof INITIALIZATIONS)[number];
 
 export interface BlockOptions {
   dModel: number;
-  /** Must divide dModel. */
+  /** The number of attention heads; must divide dModel. */
   heads: number;
   dFf: number;
-  /** Where residual sum and norms stand: "pre", "post", "sandwich", "deepnorm" or another placement of
-   * one lane; "post/pre": around attention and feed-forward. "pre" if left out. */
+  /** The placement of the norms: "pre", "post", "sandwich", "deepnorm" or another
+   * placement with one lane. "post/pre" uses one placement for attention and one for
+   * feed-forward. The default is "pre". */
   placement?: string;
-  /** "gelu" if left out. */
+  /** The default is "gelu". */
   feedForward?: FeedForward;
-  /** Of kind "layer" or "rms". */
+  /** The norm of the sublayers, of kind "layer" or "rms". */
   norm?: NormOptions;
-  /** Which layer of how many this is, from 1: some placements depend on it. 1 of 1 if left out. */
+  /** The number of this layer, from 1, and the number of layers; some placements depend on them.
+   * The default is 1 of 1. */
   layer?: number;
   layers?: number;
-  /** "torch" draws as PyTorch's nn.Linear does; that if left out. */
+  /** "torch", the default, draws weights like PyTorch's nn.Linear. */
   initialization?: Initialization;
-  /** The weights are a function of it, PyTorch's after torch.manual_seed; 0 if left out. */
+  /** The seed of the weights, as in torch.manual_seed. The default is 0. */
   seed?: number;
 }
 
@@ -59,19 +61,19 @@ const NAMES: (keyof BlockOptions)[] = [
   'seed',
 ];
 
-/** Values by the parameters' names, such as "attention.query.weight". */
+/** Values by parameter name, such as "attention.query.weight". */
 export type BlockParameters = Record<string, Float32Array>;
 
-/** Attention, then feed-forward, each within its Add & Norm, in float32. It has an instance of the
- * module to itself, whose memory goes with it. */
+/** Attention, then feed-forward, each within its Add & Norm, in float32. A block has its own
+ * instance of the module, and disposing of the block frees that instance's memory. */
 export class Block {
-  /** Rows and columns of each parameter. A weight has one row for each output, a vector one row. */
+  /** The rows and columns of each parameter. A weight has one row per output; a vector is one row. */
   readonly shapes: Readonly<Record<string, readonly [rows: number, columns: number]>>;
   #dModel: number;
   #instance: Instance | undefined;
   #home: Instance['exports'] | undefined;
   #handle: number;
-  #size = 0; // of the last forward
+  #size = 0; // the number of values in the last forward
 
   constructor(module: WebAssembly.Module, options: BlockOptions) {
     const { fields, norm } = blockFields(options);
@@ -88,8 +90,8 @@ export class Block {
     this.#home = instance.exports;
   }
 
-  /** y for x of batch × length rows of dModel features, sequence by sequence. All rows are one
-   * sequence if no length is given; with `causal` no token sees a later one. */
+  /** Computes y for x, which has batch × length rows of dModel features, sequence by sequence.
+   * Without a length, all rows are one sequence. With `causal`, no token attends to a later one. */
   forward(x: Float32Array, options: { length?: number; causal?: boolean } = {}): Float32Array {
     checkNames(options, ['length', 'causal']);
     checkValues('x', x);
@@ -110,7 +112,8 @@ export class Block {
     });
   }
 
-  /** The gradients of the last forward's x and of the parameters, from dy, that of its y. */
+  /** The gradients of the last forward with respect to x and the
+   * parameters, from dy, the gradient of y. */
   backward(dy: Float32Array): { dx: Float32Array; gradients: BlockParameters } {
     check(this.#size > 0, 'backward needs a forward before it');
     checkValues('dy', dy);
@@ -122,12 +125,11 @@ export class Block {
     });
   }
 
-  /** Copies of the parameters. */
   parameters(): BlockParameters {
     return this.#call((arena) => this.#copies(arena, 'block_value'));
   }
 
-  /** Replaces the parameters that are named. */
+  /** Replaces the given parameters. */
   setParameters(values: BlockParameters): void {
     const names = Object.keys(this.shapes);
     checkNames(values, names);
@@ -142,7 +144,7 @@ export class Block {
     });
   }
 
-  /** Lets the memory go now, and not only when the block is out of reach. */
+  /** Frees the memory now instead of at garbage collection. */
   dispose(): void {
     this.#instance = this.#home = undefined;
   }
@@ -167,7 +169,7 @@ export class Block {
   }
 }
 
-/** The fields of ModuleBlockOptions but for its norm, and those of the norm. */
+/** The fields of ModuleBlockOptions without its norm, and the fields of the norm. */
 function blockFields(o: BlockOptions) {
   checkNames(o, NAMES);
   const { dModel, heads, dFf, layer = 1, layers = 1, seed = 0 } = o;

@@ -1,13 +1,13 @@
-// Arguments are checked before the module sees them: what reaches it has the lengths it relies on.
+// Checks of arguments before a call, so that the module gets arrays of the lengths that it relies on.
 
 import { KernelError, type Values } from './instance.js';
 
-/** Throws a KernelError with this sentence unless the condition holds. */
+/** Throws a KernelError with this message unless the condition holds. */
 export function check(condition: unknown, sentence: string): asserts condition {
   if (!condition) throw new KernelError(sentence);
 }
 
-/** Throws unless `options` is an object with none but these names. */
+/** Throws unless `options` is an object that has only these names. */
 export function checkNames(options: object, names: readonly string[]): void {
   check(
     typeof options === 'object' && options !== null,
@@ -18,7 +18,7 @@ export function checkNames(options: object, names: readonly string[]): void {
   }
 }
 
-/** Throws unless `value` is a whole number from `least`; wider ones than 32 bits are none. */
+/** Throws unless `value` is a whole number of at least `least` that fits into 32 bits. */
 export function checkCount(name: string, value: number, least = 1): void {
   check(
     Number.isInteger(value) && value >= least && value < 2 ** 32,
@@ -35,21 +35,21 @@ export function checkType(
   check(typeof value === type, `${name} is ${show(value)}, must be a ${type}`);
 }
 
-/** The place of `value` in `choices`; throws if it is none of them. */
+/** The index of `value` in `choices`. Throws if it is not one of them. */
 export function placeOf(name: string, value: string, choices: readonly string[]): number {
   const place = choices.indexOf(value);
   check(place >= 0, `${name} is ${show(value)}, must be one of ${choices.map(show).join(', ')}`);
   return place;
 }
 
-/** Throws unless these are floating-point values, at least one. */
+/** Throws unless `values` is a non-empty array of floating-point values. */
 export function checkValues(name: string, values: Values): void {
   const floats = ArrayBuffer.isView(values) && /^Float(32|64)Array$/.test(typeOf(values));
   check(floats, `${name} is ${show(values)}, must be a Float32Array or a Float64Array`);
   check(values.length > 0, `${name} is empty`);
 }
 
-/** Throws unless these are as many values as said, of the type of `like`, or absent. */
+/** Throws unless `values` is absent or has the given length and the type of `like`. */
 export function checkLike(
   name: string,
   values: Values | null | undefined,
@@ -62,7 +62,7 @@ export function checkLike(
   check(values.length === length, `${name} has ${values.length} values, must have ${length}`);
 }
 
-/** Of values of any realm, which instanceof does not know. */
+/** The type name of a value. Unlike instanceof, it also works for values of another realm. */
 function typeOf(value: unknown): string {
   return Object.prototype.toString.call(value).slice(8, -1);
 }

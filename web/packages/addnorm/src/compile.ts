@@ -1,17 +1,17 @@
-// How the module is come by, in browsers and in Node.
+// Loads and compiles the WebAssembly module, in browsers and in Node.
 
 import { KernelError } from './instance.js';
 
-/** Where a module is: a URL, its bytes, or the module itself. */
+/** The source of a module: a URL, its bytes, or the module itself. */
 export type Source = string | URL | BufferSource | WebAssembly.Module;
 
-/** A module of one function that returns a 128-bit vector: valid only where there is SIMD. */
+/** A module with one function that returns a 128-bit vector. It is valid only if SIMD is supported. */
 const SIMD_PROBE = Uint8Array.from([
   0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15,
   253, 98, 11,
 ]);
 
-/** The compiled module; a KernelError in words where it cannot be had. */
+/** Returns the compiled module. Throws a KernelError if it cannot be loaded or compiled. */
 export async function compile(
   source: Source = new URL('./addnorm.wasm', import.meta.url),
 ): Promise<WebAssembly.Module> {
@@ -36,12 +36,13 @@ interface Node {
   getBuiltinModule?(name: 'node:fs/promises'): { readFile(url: URL): Promise<BufferSource> };
 }
 
-/** Whether it can be compiled while it comes: servers that do not know the type send another one. */
+/** Whether the module can be compiled while it loads. read() returns a
+ * Response only for application/wasm. */
 function isStream(found: BufferSource | Response): found is Response {
   return typeof Response === 'function' && found instanceof Response;
 }
 
-/** Node's fetch() reads no files. */
+/** Reads a file or URL. Node's fetch() does not read files. */
 async function read(url: string | URL): Promise<BufferSource | Response> {
   const { process } = globalThis as { process?: Node };
   const files = process?.getBuiltinModule?.('node:fs/promises');

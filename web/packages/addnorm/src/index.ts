@@ -1,11 +1,11 @@
-// Residual connections and normalization of Transformers, forward and backward: the library addnorm as
-// a WebAssembly module, behind typed functions.
+// The library addnorm as a WebAssembly module behind typed functions: residual connections and
+// normalization of Transformers, forward and backward.
 
 import { AddNorm } from './add-norm.js';
 import { compile, type Source } from './compile.js';
 
-/** The kernels, ready for use. The module stands beside this file; where that is not to be had, say
- * which: a URL, bytes, or a compiled module. A KernelError where it cannot be loaded. */
+/** Loads the kernels from addnorm.wasm beside this file, or from a given URL, bytes or compiled
+ * module. Throws a KernelError if the module cannot be loaded. */
 export async function load(source?: Source): Promise<AddNorm> {
   return new AddNorm(await compile(source));
 }

@@ -1,16 +1,17 @@
-// An instance of one of the library's modules: its memory, its texts, and its words before a trap.
+// An instance of one of the library's modules: its memory, its strings, and its errors.
 
-/** float32 or float64: the arrays that go in decide. */
+/** float32 or float64, as the caller's arrays are. */
 export type Values = Float32Array | Float64Array;
 
-/** What the library says about an argument that it cannot use. */
+/** The library's error message about an invalid argument. */
 export class KernelError extends Error {
   override readonly name = 'KernelError';
 }
 
 type Exports = Record<string, (...args: number[]) => number> & { memory: WebAssembly.Memory };
 
-/** Where the fields of a struct stand; a type is the suffix of DataView's functions for it. */
+/** The size of a struct and the offsets of its fields. A type is the
+ * suffix of DataView's methods for it. */
 interface Layout {
   bytes: number;
   fields: Record<string, [type: 'Uint32' | 'Float32' | 'Float64' | 'BigUint64', offset: number]>;
@@ -24,25 +25,25 @@ export class Instance {
     this.#exports = this.#start();
   }
 
-  /** The module's functions; other ones after a call that failed. */
+  /** The module's functions. They are replaced after a call that failed. */
   get exports(): Exports {
     return this.#exports;
   }
 
-  /** What the module says of a struct. */
+  /** The layout of a struct, as the module reports it. */
   layout(struct: string): Layout {
     this.#layouts ??= JSON.parse(this.text(this.#exports.layouts())) as Record<string, Layout>;
     return this.#layouts[struct];
   }
 
-  /** Runs `body`; what it puts into the module's memory is given back. A trap becomes a
-   * KernelError, and a fresh instance takes the place of the one that it spoiled. */
+  /** Runs `body`, then frees the module's memory that it used. After a trap, throws a KernelError
+   * and replaces the broken instance by a new one. */
   call<R>(body: (arena: Arena) => R): R {
     const arena = new Arena(this);
     try {
       return body(arena);
     } catch (error) {
-      // A trap, or the stack's end: either way the instance is spoiled.
+      // A trap or a stack overflow: either leaves the instance unusable.
       const message = this.text(this.#exports.last_failure());
       this.#exports = this.#start();
       throw new KernelError(message || String(error));
@@ -51,7 +52,7 @@ export class Instance {
     }
   }
 
-  /** The text at this address, up to a 0. */
+  /** The 0-terminated text at this address. */
   text(address: number): string {
     const bytes = new Uint8Array(this.#exports.memory.buffer);
     const begin = address >>> 0;
@@ -70,7 +71,7 @@ export class Instance {
   }
 }
 
-/** What one call has in the module's memory. Views are made when they are used: memory may grow. */
+/** The memory of one call in the module. Views are created at each use, because memory may grow. */
 export class Arena {
   #addresses: number[] = [];
   readonly exports: Exports;
@@ -87,7 +88,7 @@ export class Arena {
   like(values: Values | Uint8Array): number {
     return this.reserve(values.byteLength);
   }
-  /** The address of a copy; 0 of what is absent. */
+  /** The address of a copy of the values; 0 if they are absent. */
   put(values: Values | Uint8Array | null | undefined): number {
     if (values === null || values === undefined) return 0;
     const address = this.like(values);
@@ -98,7 +99,8 @@ export class Arena {
     const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
     new Uint8Array(this.exports.memory.buffer, address >>> 0, values.byteLength).set(bytes);
   }
-  /** The address of a struct with these fields, whose names may be in camel case; others are 0. */
+  /** The address of a new struct with these fields, named in camel or
+   * snake case. Other fields are 0. */
   struct(name: string, values: Record<string, number | boolean>): number {
     const { bytes, fields } = this.instance.layout(name);
     const view = new DataView(new ArrayBuffer(bytes));
@@ -110,7 +112,7 @@ export class Arena {
     }
     return this.put(new Uint8Array(view.buffer));
   }
-  /** A copy of what stands at `address`, with the type of `like`, and its length if none is said. */
+  /** A copy of the values at `address`, with the type of `like` and by default its length. */
   take<V extends Values | Uint32Array | Uint8Array>(
     address: number,
     like: V,

@@ -1,4 +1,4 @@
-// Norms as data, and the arguments of a call on them.
+// The options of norms, and the arguments of a call.
 
 import {
   check,
@@ -20,36 +20,37 @@ export type Kind = (typeof KINDS)[number];
 export type EpsilonAt = (typeof EPSILON_AT)[number];
 export type Variance = (typeof VARIANCES)[number];
 
-/** A norm as data: y = γ·x̂ + β with x̂ = (s − mean)/deviation, where "rms" has mean 0. */
+/** The options of a norm y = γ·x̂ + β with x̂ = (s − mean)/deviation. For "rms" the mean is 0. */
 export interface NormOptions {
-  /** Which values share a mean and a deviation: "layer" and "rms" the features of a row, "batch" a
-   * channel over all rows, "instance" a channel of a row, "group" a group of its channels.
-   * "layer" if left out. */
+  /** The set of values that share a mean and a deviation: the features of a row for "layer" and
+   * "rms", a channel over all rows for "batch", a channel of a row for "instance", and a group of
+   * its channels for "group". The default is "layer". */
   kind?: Kind;
-  /** From 0 to 1e30; 1e-5 if left out. */
+  /** A number from 0 to 1e30. The default is 1e-5. */
   epsilon?: number;
-  /** deviation = √(variance + ε), or √variance + ε; "variance" if left out. */
+  /** deviation = √(variance + ε), or √variance + ε. The default is "variance". */
   epsilonAt?: EpsilonAt;
-  /** Divided by n or by n − 1; "population" if left out. */
+  /** The divisor of the variance: n or n − 1. The default is "population", n. */
   variance?: Variance;
-  /** "one_plus": γ stands for 1 + γ, as Gemma stores it; "plain" if left out. */
+  /** "one_plus": the factor is 1 + γ, as Gemma stores it. The default is "plain". */
   gammaForm?: (typeof GAMMA_FORMS)[number];
-  /** Of kind "group", must divide the channels; 1 if left out. */
+  /** The number of groups for kind "group"; must divide the channels. The default is 1. */
   groups?: number;
 }
 
-/** How values are arranged: row by row. */
+/** The arrangement of the values: row by row. */
 export interface Shape {
-  /** Values in a row. */
+  /** The number of values in a row. */
   features: number;
-  /** Follows from the features; checked if given. */
+  /** The number of rows. It follows from the features, and is checked if given. */
   rows?: number;
-  /** Of norms over channels: a row holds the positions of its first channel, then of the next. As
-   * many as there are features if left out. */
+  /** The number of channels, for norms over channels. A row holds the positions of its first
+   * channel, then those of the next. The default is the number of features. */
   channels?: number;
 }
 
-/** γ and β are one for each feature, or for each channel of norms over channels; 1 and 0 if left out. */
+/** γ and β have one value per feature, or per channel for norms over
+ * channels. They default to 1 and 0. */
 export interface AddNormOptions<V extends Values> extends NormOptions, Shape {
   gamma?: V | null;
   beta?: V | null;
@@ -57,16 +58,16 @@ export interface AddNormOptions<V extends Values> extends NormOptions, Shape {
 
 export interface AddNormBackwardOptions<V extends Values> extends NormOptions, Shape {
   gamma?: V | null;
-  /** The gradient that reaches the sum past the norm; none if left out. */
+  /** The gradient that reaches the sum past the norm. The default is none. */
   dResidual?: V | null;
 }
 
 /** One value for each set of values that is normalized together, set by set. */
 export interface Statistics<V extends Values> {
   mean: V;
-  /** Without ε; of "rms" the mean square. */
+  /** The variance without ε; for "rms" the mean square. */
   variance: V;
-  /** With ε. */
+  /** The deviation with ε. */
   deviation: V;
 }
 
@@ -94,7 +95,6 @@ const SHAPE_NAMES: (keyof Shape)[] = ['features', 'rows', 'channels'];
 export const FORWARD_NAMES = [...NORM_NAMES, ...SHAPE_NAMES, 'gamma', 'beta'];
 export const BACKWARD_NAMES = [...NORM_NAMES, ...SHAPE_NAMES, 'gamma', 'dResidual'];
 
-/** The fields of addnorm_norm_options. */
 export function normFields(o: NormOptions) {
   const { epsilon = 1e-5, groups = 1 } = o;
   checkType('epsilon', epsilon, 'number');
@@ -109,7 +109,7 @@ export function normFields(o: NormOptions) {
   };
 }
 
-/** The norm of a block's sublayers: one of rows. */
+/** The fields of a block's norm, which must be "layer" or "rms". */
 export function blockNormFields(o: NormOptions) {
   checkNames(o, NORM_NAMES);
   placeOf('the kind of a block’s norm', o.kind ?? 'layer', ['layer', 'rms']);
@@ -118,8 +118,8 @@ export function blockNormFields(o: NormOptions) {
 
 export type NormCall = ReturnType<typeof normCall>;
 
-/** What the module needs for a call on `values`, and how many values γ and β have. Throws unless
- * `values` has whole rows, and γ what belongs to them. */
+/** The norm and shape of a call on `values`, and the number of values of γ and β. Throws unless
+ * `values` has whole rows and γ has the matching length. */
 export function normCall(
   name: string,
   values: Values,

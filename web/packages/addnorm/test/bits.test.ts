@@ -1,5 +1,5 @@
-// The kernels in WebAssembly, with streams of several lanes and with 16 bits of storage, which the
-// package's own module does not offer: the bits that src/kernels/same_bits_test.cc expects.
+// The kernels in WebAssembly, with several lanes and with 16-bit storage, which the package's own
+// module does not offer. The test expects the bits of src/kernels/same_bits_test.cc.
 
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';

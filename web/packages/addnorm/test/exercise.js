@@ -1,4 +1,4 @@
-// What the packed package computes, wherever it runs: `package` is what `import * as` gives.
+// The computations that the tests run with the packed package. `package` is the imported namespace.
 
 export async function exercise({ load, KernelError }) {
   const addnorm = await load();
@@ -21,7 +21,7 @@ export async function exercise({ load, KernelError }) {
   }
   const result = { x, branch, dy, gamma, beta, forward, backward, message };
   const ofBlock = { parameters: block.parameters(), y, dx, gradients };
-  // JSON keeps what float32 values are, and knows no typed arrays.
+  // JSON preserves float32 values but has no typed arrays.
   return JSON.stringify({ ...result, block: ofBlock }, (_, v) =>
     ArrayBuffer.isView(v) ? Array.from(v) : v,
   );

@@ -16,12 +16,12 @@ export function draw(n: number, seed: number): Float64Array {
   return Float64Array.from({ length: n }, () => (next() - 0.5) * 10 ** Math.round(4 * next() - 2));
 }
 
-/** What `addnorm …` prints. */
+/** The standard output of `addnorm …`. */
 export function native(...flags: (string | number)[]): string {
   return execFileSync(`${root}build/release/bin/addnorm`, flags.map(String), { encoding: 'utf8' });
 }
 
-/** Runs `body` with a folder of its own. */
+/** Runs `body` with a temporary folder. */
 export function withFolder<R>(body: (path: (name: string) => string) => R): R {
   const folder = mkdtempSync(join(tmpdir(), 'addnorm-'));
   try {
@@ -31,7 +31,7 @@ export function withFolder<R>(body: (path: (name: string) => string) => R): R {
   }
 }
 
-/** Writes a NumPy file of this shape, as numpy.save does. */
+/** Writes a NumPy file of this shape, like numpy.save. */
 export function writeNpy(
   path: string,
   shape: readonly number[],
@@ -46,7 +46,7 @@ export function writeNpy(
   writeFileSync(path, Buffer.concat([prefix, Buffer.from(header), Buffer.from(values.buffer)]));
 }
 
-/** The values of a NumPy file with the type of `like`. */
+/** The values of a NumPy file, with the type of `like`. */
 export function readNpy<V extends Values>(path: string, like: V): V {
   const bytes = readFileSync(path);
   const start = 10 + bytes.readUInt16LE(8);
@@ -54,7 +54,7 @@ export function readNpy<V extends Values>(path: string, like: V): V {
   return new (like.constructor as new (data: ArrayBuffer) => V)(data);
 }
 
-/** What `addnorm norm` writes of these files, each one for a flag. */
+/** The output of `addnorm norm` for these files, one per flag. */
 export function nativeNorm<V extends Values>(
   given: Record<string, [values: V, ...shape: number[]]>,
   wanted: string[],

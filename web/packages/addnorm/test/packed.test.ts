@@ -1,5 +1,5 @@
-// The package as others get it: packed, installed into an empty project, and run there in Node and in
-// Chromium, beside the native program and beside float64.
+// The package as users get it: packed, installed into an empty project, and run in Node and
+// Chromium. The test compares it with the native program and with float64.
 
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ const source = fileURLToPath(new URL('..', import.meta.url));
 const project = mkdtempSync(join(tmpdir(), 'addnorm-packed-'));
 afterAll(() => rmSync(project, { recursive: true }));
 
-// `npm --prefix web test` hands its own settings on.
+// `npm --prefix web test` passes its own settings on, so they are removed here.
 const env = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)),
 );
@@ -47,7 +47,7 @@ test('it holds what was built, and has the library’s version', () => {
   expect(packed.version).toBe(/project\(addnorm VERSION (\S+)/.exec(cmake)![1]);
 });
 
-/** What exercise.js gives in Node. */
+/** The result of exercise.js in Node. */
 function inNode(): string {
   write(
     'run.js',
@@ -114,7 +114,7 @@ test('Chromium: the bits of Node, from any server, under a strict policy', async
   try {
     const page = await browser.newPage();
     await page.goto(server.address);
-    // Not as text: where the result is not there yet the page may not evaluate it again.
+    // A function, not a string: the page's policy forbids evaluating a string again while waiting.
     const result = await page.waitForFunction(() => Reflect.get(globalThis, 'result') as unknown);
     expect(await result.jsonValue()).toBe(inNode());
   } finally {

@@ -1,5 +1,5 @@
-// A Transformer block in float64, written out from the papers one number at a time: what the kernels are
-// compared with.
+// A Transformer block in float64, written out from the papers one number at a time. The tests
+// compare the kernels with it.
 
 export interface Setting {
   placement: string;
@@ -20,7 +20,7 @@ interface Sizes {
 type Values = Record<string, Float64Array>;
 type Rows = number[][];
 
-/** Where norms stand, and the factors that are not learned; as the table of ARCHITECTURE.md says. */
+/** The positions of the norms, and the constant factors, as in the table of ARCHITECTURE.md. */
 const SLOTS: Record<
   string,
   { norms?: string[]; skip?(s: Sizes): number; gain?(s: Sizes): number; before?(s: Sizes): number }
@@ -39,7 +39,7 @@ const SLOTS: Record<
   'scaled-branch': { gain: ({ layers }) => 1 / Math.sqrt(layers) },
 };
 
-/** y for values.x and the parameters beside it. */
+/** Computes y from values.x and the parameters in `values`. */
 export function reference(values: Values, sizes: Sizes, setting: Setting): Float64Array {
   const [attentionSlots, feedForwardSlots = attentionSlots] = setting.placement.split('/');
   let rows = split(values.x, sizes.dModel);
@@ -129,7 +129,7 @@ const ACTIVATIONS = {
   'clamped-swiglu': (v: number) => Math.min(v, 7) / (1 + Math.exp(-1.702 * Math.min(v, 7))),
 };
 
-/** By its series (Abramowitz and Stegun 7.1.5), which suffices for small arguments. */
+/** erf by its series (Abramowitz and Stegun 7.1.5), which is accurate enough for small arguments. */
 function erf(v: number): number {
   let [term, total] = [v, v];
   for (let n = 1; n < 200; ++n) {
@@ -159,7 +159,7 @@ function dot(a: number[], b: number[]): number {
   return sum(a.map((v, i) => v * b[i]));
 }
 
-/** The largest difference, as a part of the largest value or of `scale`. */
+/** The largest difference, relative to the largest value or to `scale`. */
 export function difference(
   a: ArrayLike<number>,
   b: ArrayLike<number>,

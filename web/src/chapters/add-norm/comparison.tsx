@@ -11,7 +11,7 @@ import { comparison, result } from './compute';
 import { FEATURES, state } from './state';
 import { cosineText, verdict } from './verdict';
 
-const RANGE = 2.2; // no x̂ of five values is beyond 2
+const RANGE = 2.2; // |x̂ᵢ| ≤ 2 for five values
 const HEIGHT = 210;
 
 export function Comparison() {

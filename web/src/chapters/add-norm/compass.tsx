@@ -1,5 +1,6 @@
-// The directions of x̂, LayerNorm(x) and LayerNorm(F). All have one length, and x̂ lies in the plane
-// of the other two and between them, as the centred s is a sum of theirs. So a picture is exact.
+// The directions of x̂, LayerNorm(x) and LayerNorm(F), which have equal length. The
+// centred s is a sum of the centred x and F, so x̂ lies in the plane of the other two. The
+// flat picture is therefore exact.
 
 import { t } from '../../language/text';
 import { Figure } from '../../ui/figure';
@@ -9,7 +10,7 @@ import { comparison, cosine } from './compute';
 const WIDTH = 300;
 const HEIGHT = 210;
 const RADIUS = 92;
-/** Where a needle's name stands: x̂ often lies close to LN(F). */
+/** The position of a needle's name: outside the circle, because x̂ often lies close to LN(F). */
 const BEYOND = `translate(${RADIUS + 24}px, 0)`;
 const BESIDE = `translate(${0.6 * RADIUS}px, 17px)`;
 const CENTRE = { x: WIDTH / 2, y: HEIGHT - 60 };

@@ -1,4 +1,4 @@
-// The first chapter's numbers against the formula, and what it says of them.
+// Checks the numbers and the verdict of “Add & Norm” against the formula.
 
 import { beforeAll, expect, test } from 'vitest';
 import { loadKernels, setKernels } from '../../kernels/current';
@@ -50,7 +50,7 @@ test.each<Partial<Inputs>>([
 
 test('without the residual, x̂ of ten times F is x̂ of F, and the gradient is a tenth', () => {
   const c = compare({ ...initial, residual: false, factor: 10 });
-  expect(c.difference).toBeGreaterThan(0); // ε
+  expect(c.difference).toBeGreaterThan(0); // because of ε
   expect(c.difference).toBeLessThan(1e-6);
   expect(c.deviationRatio).toBeCloseTo(10, 5);
   expect(c.gradientRatio).toBeCloseTo(0.1, 6);

@@ -1,4 +1,4 @@
-// The numbers of “Add & Norm”, computed by the library's kernels.
+// Computes the numbers of “Add & Norm” with the library's kernels.
 
 import { computed } from '@preact/signals';
 import type { NormOptions } from 'addnorm';
@@ -7,9 +7,9 @@ import { addNormToken, normalizeToken } from '../../kernels/token';
 import { dot, largestDifference, length } from '../../ui/vectors';
 import { FEATURES, state } from './state';
 
-/** This chapter divides by σ = √(variance + ε). */
+/** ε of this chapter: σ = √(variance + ε). */
 export const EPSILON = 1e-8;
-/** Inject Instability multiplies F(x) by this factor. */
+/** The factor by which Inject Instability multiplies F(x). */
 export const INJECTED = 10;
 
 export const LAYER_NORM: NormOptions = { kind: 'layer', epsilon: EPSILON };
@@ -18,14 +18,14 @@ export interface Inputs {
   x: readonly number[];
   branch: readonly number[]; // F(x)
   residual: boolean;
-  factor: number; // F(x) is multiplied by it
+  factor: number; // multiplies F(x)
   gamma: number;
   beta: number;
 }
 
 export interface AddNorm {
   identity: number[]; // x, or zero where the residual is off
-  branch: number[]; // F(x), times its factor
+  branch: number[]; // F(x) times its factor
   sum: number[];
   normalized: number[];
   output: number[];
@@ -46,8 +46,8 @@ export function layerNorm(values: readonly number[]): number[] {
   return normalizeToken(LAYER_NORM, values).normalized;
 }
 
-/** The gain of the norm's backward: the size of ds for a dy of size 1, as the root mean square over
- * five orthogonal directions of dy. */
+/** The gain of the norm's backward: the size of ds for a dy of size 1. It is the root mean square
+ * over five orthogonal directions of dy. */
 export function gradientGain(sum: readonly number[]): number {
   const directions = sum.flatMap((_, i) => sum.map((_, j) => Number(i === j)));
   const sums = Float64Array.from(directions, (_, i) => sum[i % FEATURES]);
@@ -58,14 +58,14 @@ export function gradientGain(sum: readonly number[]): number {
   return length([...dx]) / Math.sqrt(FEATURES);
 }
 
-/** NaN where one of the two is zero up to rounding, since it then has no direction. */
+/** The cosine of two vectors. NaN if one is zero up to rounding and so has no direction. */
 export function cosine(a: readonly number[], b: readonly number[]): number {
   const lengths = [length(a), length(b)];
   if (Math.min(...lengths) < 1e-9) return NaN;
   return dot(a, b) / lengths[0] / lengths[1];
 }
 
-/** x̂ now, compared with the stable x̂. */
+/** A comparison of the current x̂ with the stable x̂. */
 export interface Comparison {
   stable: number[]; // x̂ with F × 1
   ofX: number[]; // LayerNorm(x)
@@ -75,7 +75,7 @@ export interface Comparison {
   withBranch: number;
   stableWithX: number; // cosines of the stable x̂
   stableWithBranch: number;
-  difference: number; // the largest one, of x̂ and the stable x̂
+  difference: number; // the largest difference of x̂ and the stable x̂
   deviationRatio: number; // σ ÷ stable σ
   gradientRatio: number;
 }
@@ -111,7 +111,7 @@ const inputs = computed<Inputs>(() => ({
 
 export const result = computed(() => addNorm(inputs.value));
 export const comparison = computed(() => compare(inputs.value));
-/** By how much x̂ changes when F(x) is multiplied by INJECTED. */
+/** The change of x̂ when F(x) is multiplied by INJECTED. */
 export const changeByInjection = computed(() => {
   const [before, after] = [1, INJECTED].map((factor) => addNorm({ ...inputs.value, factor }));
   return largestDifference(before.normalized, after.normalized);

@@ -1,4 +1,4 @@
-// The ideas behind the pictures, in short.
+// Short explanations of the ideas behind the figures.
 
 import type { ComponentChildren } from 'preact';
 import { t, Trans } from '../../language/text';

@@ -1,4 +1,4 @@
-// What the reader expects of x̂ before F is multiplied by ten.
+// A question about x̂ before F is multiplied by ten.
 
 import { t } from '../../language/text';
 import { GuessCard } from '../../ui/guess';

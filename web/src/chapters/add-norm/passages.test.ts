@@ -1,4 +1,4 @@
-// The three arrangements against their formulas, with F written out in float64.
+// Checks the three arrangements against their formulas, with F written out in float64.
 
 import { beforeAll, expect, test } from 'vitest';
 import { loadKernels, setKernels } from '../../kernels/current';
@@ -26,7 +26,7 @@ const down = [
   [-0.5, 0.6, 0.4],
 ];
 
-/** x·Φ(x), with Φ by integration of the normal density. */
+/** x·Φ(x), with Φ computed by integrating the normal density. */
 function gelu(x: number): number {
   const [parts, step] = [2000, x / 2000];
   const density = (t: number) => Math.exp(-t * t * 0.5) / Math.sqrt(2 * Math.PI);

@@ -1,5 +1,5 @@
-// One token through one sublayer that reads it, in three arrangements. F is the feed-forward network of
-// the library's block.
+// One token through one sublayer, in three arrangements. F is the feed-forward
+// network of the library's block.
 
 import type { Block } from 'addnorm';
 import { kernels } from '../../kernels/current';
@@ -13,7 +13,8 @@ export type Arrangement = (typeof ARRANGEMENTS)[number];
 
 type Vector = readonly number[];
 
-/** F has three hidden features. Its weights are set by hand; those of the last two features are 0. */
+/** F has three hidden features. Its weights are set by hand; those of the
+ * last two input features are 0. */
 const HIDDEN = 3;
 const UP = [1, -1, 0.5, 0, 0, -0.5, 1, 1, 0, 0, 0.5, 0.5, -1, 0, 0];
 const DOWN = [0.6, -0.4, 0.3, -0.3, 0.8, -0.5, 0.4, 0.5, 0.6, 0.7, -0.2, -0.6, -0.5, 0.6, 0.4];
@@ -22,7 +23,8 @@ export const UNREAD = [3, 4];
 
 let block: Block | undefined;
 
-/** A block whose attention adds nothing, and whose feed-forward network has neither residual nor norm. */
+/** A block whose attention adds nothing and whose feed-forward network
+ * has neither residual nor norm. */
 function sublayer(): Block {
   if (block) return block;
   block = kernels.block({ dModel: FEATURES, heads: 1, dFf: HIDDEN, placement: 'none/plain' });
@@ -37,13 +39,13 @@ function sublayer(): Block {
   return block;
 }
 
-/** F of each token, in one call. */
+/** Computes F for all tokens in one call. */
 function f(tokens: Vector[]): number[][] {
   const y = sublayer().forward(Float32Array.from(tokens.flat()), { length: 1 });
   return tokens.map((_, i) => Array.from(y.subarray(i * FEATURES, (i + 1) * FEATURES)));
 }
 
-/** A token on its way: what F reads, what F gives, what leaves the sublayer. */
+/** The values of a token in a sublayer: the input of F, its output, and the sublayer's output. */
 export interface Passage {
   reads: Vector;
   gives: Vector;
@@ -61,7 +63,7 @@ export function passages(x: Vector): Record<Arrangement, Passage> {
   };
 }
 
-/** Another token: the same but for what F does not read. */
+/** A token that differs from x only in the features that F does not read. */
 export function other(x: Vector): number[] {
   return x.map((v, i) => (UNREAD.includes(i) ? v + (v > 0 ? -1 : 1) : v));
 }

@@ -1,23 +1,23 @@
-// Where the parts of the three sublayers stand: x above, and a column for each.
+// The layout of the three sublayers: x at the top, then one column per sublayer.
 
 import type { Box } from '../../ui/marks';
 
 export interface Column {
-  centre: number; // where the branch runs
-  stream: number; // where the residual path runs
+  centre: number; // x of the branch
+  stream: number; // x of the residual path
   left: number;
   width: number;
 }
 
-const CHART = 140; // so that the bars of all rows have one scale
+const CHART = 140; // keeps one scale for the bars of all rows
 
 export const ROWS = {
   x: { y: 6, height: CHART },
-  split: 144, // where x goes to the columns
+  split: 144, // y at which x splits into the columns
   title: 166,
   formula: 184,
-  fork: 202, // where the residual path leaves
-  before: 214, // the slot of a norm
+  fork: 202, // y at which the residual path leaves
+  before: 214, // the norm's slot
   sublayer: 252,
   gives: { y: 268, height: CHART },
   plus: 420,
@@ -25,7 +25,7 @@ export const ROWS = {
   leaves: { y: 466, height: CHART },
 } as const;
 
-/** Between the edge of a chart and the lines that end at its bars. */
+/** The distance between the edge of a chart and the lines that end at its bars. */
 export const AIR = 17;
 export const HEIGHT = ROWS.leaves.y + CHART - 6;
 export const SLOT = { width: 76, height: 26 };
@@ -39,7 +39,7 @@ export function columnsOf(width: number, count: number): Column[] {
   });
 }
 
-/** The chart of a column, beside its residual path. */
+/** The chart of a column, next to its residual path. */
 export function chartIn(
   { left, width }: Column,
   { y, height }: { y: number; height: number },

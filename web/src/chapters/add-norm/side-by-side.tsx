@@ -1,4 +1,4 @@
-// The same token through the same sublayer: without a residual, in post-norm and in pre-norm.
+// One token through the same sublayer in three arrangements: no residual, post-norm and pre-norm.
 
 import { t } from '../../language/text';
 import { BarHandles } from '../../ui/bar-handles';
@@ -31,7 +31,7 @@ import { PLUS } from './stage-a-layout';
 import { LIMIT, state } from './state';
 
 const WIDTH = 860;
-/** Sums of an x within ±1 and such an F are within it, nearly always. */
+/** The range of the charts. With x within ±1, nearly all sums fit. */
 const RANGE = 2.5;
 const ROUNDING = 1e-12;
 
@@ -45,7 +45,7 @@ const FORMULAS: Record<Arrangement, string> = {
   post: 'LN(x + F(x))',
   pre: 'x + F(LN(x))',
 };
-/** The colour of what leaves: a branch, a normalized vector, a sum. */
+/** The colour of the output: a branch, a normalized vector, or a sum. */
 const COLOURS: Record<Arrangement, string> = {
   plain: 'var(--branch)',
   post: 'var(--normalized)',
@@ -54,8 +54,8 @@ const COLOURS: Record<Arrangement, string> = {
 
 interface Pair {
   arrangement: Arrangement;
-  of: Passage; // of x
-  ofOther: Passage; // of x′
+  of: Passage; // for x
+  ofOther: Passage; // for x′
 }
 
 export function SideBySide() {
@@ -176,7 +176,7 @@ function Sublayer({
   const [gives, leaves] = [chartIn(column, ROWS.gives), chartIn(column, ROWS.leaves)];
   const colour = COLOURS[arrangement];
   const hasResidual = arrangement !== 'plain';
-  const end = ROWS.gives.y + ROWS.gives.height - AIR; // of what F gives
+  const end = ROWS.gives.y + ROWS.gives.height - AIR; // the end of F's output
   return (
     <>
       <Line
@@ -229,7 +229,7 @@ function Sublayer({
   );
 }
 
-/** The path past F, and the sum. */
+/** The residual path and its sum. */
 function Residual({ stream, centre }: Column) {
   return (
     <>
@@ -249,7 +249,7 @@ function Residual({ stream, centre }: Column) {
 }
 
 interface SlotProps {
-  at: Point; // the middle of its upper edge
+  at: Point; // the middle of the upper edge
   name: string;
   kind: 'an-norm' | 'an-sublayer';
 }
@@ -272,7 +272,7 @@ interface BothProps {
   others: readonly number[];
 }
 
-/** The bars of x's vector, and over them those of x′ as outlines. */
+/** The bars of x's vector, overlaid with the outlines of x′'s bars. */
 function Both({ box, colour, values, others }: BothProps) {
   const chart: BarChart = { box, colour, values, range: RANGE, labels: false };
   return (

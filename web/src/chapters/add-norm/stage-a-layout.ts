@@ -1,4 +1,4 @@
-// Where the parts of stage A stand: from left to right where it is wide, from top to bottom elsewhere.
+// The layout of stage A: left to right on wide screens, else top to bottom.
 
 import type { Box, Point } from '../../ui/marks';
 
@@ -31,7 +31,7 @@ export function layoutOf(width: number): Layout {
 }
 
 function rightward(): Layout {
-  const [y, top, bottom] = [175, 80, 270]; // of the input and the two paths
+  const [y, top, bottom] = [175, 80, 270]; // y of the input and the two paths
   const chart = { x: 380, width: 150, height: 132 };
   const charts = {
     x: { ...chart, y: top - 66 },
@@ -96,14 +96,14 @@ function rightward(): Layout {
 
 function downward(width: number): Layout {
   const centre = width / 2;
-  const [left, right] = [16, width - 16]; // each path goes down beside the chart of the other
+  const [left, right] = [16, width - 16]; // x of the two paths; each passes the other path's chart
   const chart = { x: 46, width: width - 80, height: 124 };
   const charts = {
     x: { ...chart, y: 126 },
     branch: { ...chart, y: 380 },
     sum: { ...chart, y: 572 },
   };
-  const down = 88; // where the identity path enters the chart of x
+  const down = 88; // y at which the identity path enters the chart of x
   const [foot, floor, merged] = [126 + 124, 380 + 124, 536];
   return {
     height: 734,

@@ -12,7 +12,8 @@ import { type Layout, layoutOf, PLUS, WIDTH } from './stage-a-layout';
 import { LIMIT, state } from './state';
 import { Spot } from './tour';
 
-/** All three charts have this range, so that their bars add up. x + F(x) fits; 10·F(x) may not. */
+/** The range of all three charts, so that their bars can be added by eye.
+ * x + F(x) fits; 10·F(x) may not. */
 const RANGE = 2 * LIMIT;
 const TICKS = [
   { value: RANGE, text: String(RANGE) },
@@ -33,7 +34,7 @@ export function sumColour(): string {
   return state.unstable.value ? 'var(--broken)' : 'var(--sum)';
 }
 
-/** The sum as it is now: "s = x + 10·F(x)". */
+/** The current sum as text: "s = x + 10·F(x)". */
 function sumName(): string {
   return `s = ${state.residual.value ? 'x + ' : ''}${branchName()}`;
 }
@@ -90,7 +91,7 @@ function Drawing(layout: Layout) {
       <Labels {...layout} />
       {(state.residual.value ? [x, branch, sum] : [branch, sum]).map((chart) => (
         <g key={chart.colour}>
-          {/* The sum has the scale of the chart before it. */}
+          {/* The sum uses the scale of the chart before it. */}
           <YAxis
             plot={chart.box}
             scale={heightScale(chart)}
@@ -106,7 +107,7 @@ function Drawing(layout: Layout) {
 function Paths({ input, split, identity, branch, merges, next }: Layout) {
   const on = state.residual.value;
   const stream = { colour: 'var(--stream)', dash: on ? undefined : '3 6' };
-  const change = `${on} ${state.unstable.value}`; // its values travel when it changes
+  const change = `${on} ${state.unstable.value}`; // a change starts the animation of values
   return (
     <>
       <g class={on ? '' : 'an-off'}>
@@ -128,7 +129,7 @@ function Paths({ input, split, identity, branch, merges, next }: Layout) {
   );
 }
 
-/** Five dots that run along a path once. */
+/** Five dots that move along a path once. */
 function Values({ path, colour, late }: { path: Layout['next']; colour: string; late?: boolean }) {
   const d = `M${path.map((point) => point.join(' ')).join('L')}`;
   return <path class={late ? 'line late' : 'line'} d={d} stroke={colour} pathLength={100} />;

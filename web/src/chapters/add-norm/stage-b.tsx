@@ -17,7 +17,7 @@ import { TourPart } from './tour';
 
 const WIDTH = 200;
 const HEIGHT = 250;
-/** The same for x̂ and y, so that they can be compared. */
+/** The range of both x̂ and y, so that they can be compared. */
 const RANGE = 3;
 
 export function StageB() {
@@ -69,7 +69,7 @@ interface StepProps {
   part: 'b1' | 'b2' | 'b3';
   title: string;
   head: ComponentChildren; // above the chart
-  name: string; // of the chart
+  name: string; // the chart's name
   row: VectorRow;
   drawing: ComponentChildren;
   children: ComponentChildren; // below the chart
@@ -122,7 +122,7 @@ function boxFrom(x: number) {
 
 function StatisticsChart() {
   const { sum, mean } = result.value;
-  const room = 1.2; // above the bars, for the mean's label
+  const room = 1.2; // space above the bars for the mean's label
   const range = symmetricRange(
     sum.map((v) => room * v),
     3,

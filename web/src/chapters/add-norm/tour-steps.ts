@@ -1,8 +1,9 @@
-// The guided tour: what each step explains, and the state in which it shows it.
+// The guided tour: the explanation of each step, and the state of the chapter that it shows.
 
 import { t } from '../../language/text';
 
-/** Parts of the chapter that can be pointed at; `an-` and this is the id of the element. */
+/** The parts of the chapter that the tour highlights. The id of the
+ * element is `an-` and the part's name. */
 export type Part =
   | 'picture'
   | 'split'
@@ -19,8 +20,8 @@ interface TourStep {
   part: Part;
   title: string;
   text: string;
-  unstable?: boolean; // false unless said
-  residual?: boolean; // true unless said
+  unstable?: boolean; // default: false
+  residual?: boolean; // default: true
 }
 
 export const TOUR: readonly TourStep[] = [

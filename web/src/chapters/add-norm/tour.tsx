@@ -1,4 +1,4 @@
-// The guided tour: a box at the foot of the window, and an outline around what it explains.
+// The guided tour: a box at the bottom of the window, and an outline around the explained part.
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
@@ -18,18 +18,18 @@ const initial = valuesOf((item) => item.field.initial);
 /** The reader's settings before the tour. The last step and leaving restore them. */
 let own = initial;
 
-/** All that the words of the tour depend on. */
+/** All values that the text of the tour depends on. */
 function valuesOf(read: (item: Item<any, any>) => unknown): Values<typeof state> {
   const { tour: _, ...items } = state;
   return Object.fromEntries(Object.entries(items).map(([name, item]) => [name, read(item)]));
 }
 
-/** Whether the tour sets the chapter's state; at its last step the reader does again. */
+/** Whether the tour sets the chapter's state. At its last step, the reader's settings are back. */
 function decides(step: number): boolean {
   return step > 0 && step < TOUR.length;
 }
 
-/** Steps count from 1; 0 ends the tour. */
+/** Goes to a step, counted from 1; 0 ends the tour. */
 function goToStep(step: number): void {
   if (!decides(state.tour.value)) own = valuesOf((item) => item.value);
   const { unstable = false, residual = true } = TOUR[step - 1] ?? {};
@@ -37,7 +37,7 @@ function goToStep(step: number): void {
   withoutHistory(() => assign(state, { ...values, tour: step }));
 }
 
-/** The step that is shown. A frame or a presentation has no place for the tour. */
+/** The current step. Embedded chapters and presentations do not show the tour. */
 function shownStep(): number {
   return embedded === null && !presenting.value ? state.tour.value : 0;
 }
@@ -60,7 +60,7 @@ function show(part: Element): void {
   part.scrollIntoView({ block: isTall ? 'start' : 'center' });
 }
 
-/** Ends the tour and puts the keyboard focus on the part that it showed. */
+/** Ends the tour and moves the keyboard focus to the part that it showed. */
 function leave(): void {
   const part = elementOf(state.tour.value);
   goToStep(0);
@@ -73,7 +73,7 @@ export function Tour() {
   const last = useRef<number | undefined>(undefined);
 
   useEffect(() => {
-    const opened = last.current === undefined; // by a link: the page has the focus
+    const opened = last.current === undefined; // opened by a link: the page keeps the focus
     const started = last.current === 0;
     last.current = step;
     const elsewhere = !['', 'add-norm'].includes(currentChapter());
@@ -126,7 +126,7 @@ function isLit(part: Part): boolean {
   return step > 0 && TOUR[step - 1].part === part;
 }
 
-/** A part of the chapter that the tour can point at. */
+/** A part of the chapter that the tour can highlight. */
 export function TourPart(props: { part: Part; name: string; children: ComponentChildren }) {
   const { part, name, children } = props;
   return (
@@ -142,7 +142,7 @@ export function TourPart(props: { part: Part; name: string; children: ComponentC
   );
 }
 
-/** A region of a drawing that the tour can point at. */
+/** A region of a drawing that the tour can highlight. */
 export function Spot({ part, box }: { part: Part; box: Box }) {
   return (
     <rect id={`an-${part}`} class={isLit(part) ? 'an-spot an-lit' : 'an-spot'} {...box} rx={6} />

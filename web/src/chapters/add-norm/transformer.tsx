@@ -1,21 +1,21 @@
-// The whole Transformer, small, with its Add & Norm boxes marked.
+// A small picture of the whole Transformer, with its Add & Norm boxes marked.
 
 import { t } from '../../language/text';
 import { pressable } from '../../ui/marks';
 
 const BOX = { width: 128, height: 24 };
 const EMBEDDING_TOP = 300;
-const PAIR_TOPS = [244, 170, 96]; // of the sublayers, from below
-const FINGER = 44; // what a finger needs
+const PAIR_TOPS = [244, 170, 96]; // the sublayers, from the bottom up
+const FINGER = 44; // the minimum touch target in pixels
 const GAP = 6; // between a sublayer and its Add & Norm
 
 interface Stack {
   name: string;
   centre: number;
   frame: { x: number; y: number };
-  loop: number; // where the residual paths run
-  times: number; // where "× N" stands
-  sublayers: string[]; // from below
+  loop: number; // x of the residual paths
+  times: number; // x of "× N"
+  sublayers: string[]; // from the bottom up
 }
 
 const STACKS: Stack[] = [
@@ -38,7 +38,7 @@ const STACKS: Stack[] = [
 ];
 
 interface TransformerProps {
-  /** What a press on an Add & Norm box does; they are a picture if it is missing. */
+  /** Called when an Add & Norm box is pressed. Without it, the boxes are not interactive. */
   onOpen?(): void;
 }
 

@@ -57,7 +57,7 @@ function changed(c: Comparison): string {
   return `${found} ${left < 0.5 ? t`So x has little effect.` : t`So x has less effect.`}`;
 }
 
-/** Four decimals; a vector of zeros has no direction. */
+/** The cosine with four decimals, or a text for a zero vector, which has no direction. */
 export function cosineText(v: number): string {
   return Number.isNaN(v) ? t`none` : fixedNumber(v, 4);
 }

@@ -68,7 +68,7 @@ export function AddNorm() {
 }
 
 function Introduction() {
-  // A presentation has stage A on a screen of its own.
+  // A presentation shows stage A on a screen of its own.
   const open = presenting.value
     ? undefined
     : () => document.getElementById('an-stage-a')!.scrollIntoView();
@@ -137,7 +137,7 @@ const COLOURS = {
   output: t`output, y`,
 };
 
-/** What a colour means in the figures. */
+/** The meaning of the colours in the figures. */
 function Colours() {
   return (
     <p class="an-colours">

@@ -1,4 +1,4 @@
-// A heat map of a batch; the cells that share a mean with the chosen one are lit.
+// A heat map of a batch. The cells that share a mean with the chosen cell are highlighted.
 
 import type { Kind } from 'addnorm';
 import { t } from '../../language/text';
@@ -16,7 +16,7 @@ interface HeatMapProps {
   kind: Kind;
   batch: Batch;
   values: Float64Array;
-  cell: Cell; // the set that it belongs to is lit
+  cell: Cell; // its set is highlighted
 }
 
 export function HeatMap(props: HeatMapProps) {
@@ -56,7 +56,7 @@ function cellsOf(batch: Batch): Cell[] {
   }));
 }
 
-/** The numbers, if they fit into cells of this width, with fewer decimals where they must. */
+/** The numbers as texts if they fit into cells of this width, with fewer decimals where needed. */
 function textsIn(width: number, values: number[]): string[] | undefined {
   const forms = [alignedNumbers(values), values.map((v) => fixedNumber(v, 1))];
   return forms.find((texts) => Math.max(...texts.map((text) => textWidth(text, 600))) < width - 8);
@@ -93,7 +93,7 @@ interface ContourProps {
   isLit(cell: Cell): boolean;
 }
 
-/** A line around the lit cells, since colour alone is not accessible. */
+/** A line around the highlighted cells, because colour alone is not accessible. */
 function Contour({ box, batch, isLit }: ContourProps) {
   const isInside = ({ row, column }: Cell) =>
     row >= 0 && row < batch.samples && column >= 0 && column < featuresOf(batch);

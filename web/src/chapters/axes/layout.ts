@@ -1,4 +1,4 @@
-// Where the two maps of a batch stand, before and after a norm.
+// The layout of the two maps of a batch: before and after a norm.
 
 import type { Box } from '../../ui/marks';
 import { type Batch, type Cell, featuresOf } from './sets';
@@ -10,10 +10,10 @@ const GAP = 28; // between the maps
 
 export interface Layout {
   height: number;
-  maps: readonly [Box, Box]; // the cells, without what is written around them
+  maps: readonly [Box, Box]; // the cells, without the labels around them
 }
 
-/** The maps are side by side where the numbers then fit. */
+/** Puts the maps side by side if the numbers then fit. */
 export function layoutOf(width: number, batch: Batch): Layout {
   const narrow = width < 600;
   const margin = narrow ? 24 : 70;

@@ -1,4 +1,4 @@
-// Which cells of a batch share a mean, and what a norm makes of them.
+// Computes which cells of a batch share a mean, and applies a norm to the batch.
 
 import type { AddNormResult, Kind } from 'addnorm';
 import { kernels } from '../../kernels/current';
@@ -10,7 +10,7 @@ export interface Batch {
   samples: number;
   channels: number;
   positions: number;
-  groups: number; // of GroupNorm; divides the channels
+  groups: number; // GroupNorm's; divides the channels
 }
 
 export interface Cell {
@@ -40,7 +40,8 @@ export function setOf(kind: Kind, batch: Batch, { row, column }: Cell): number {
   }
 }
 
-/** The values of a batch. Rows and channels differ in their mean, so that norms differ too. */
+/** The values of a batch. Rows and channels have different means, so that
+ * the norms give different results. */
 export function drawBatch(batch: Batch, seed: number, others: number): Float64Array {
   const offset = normal(seed + 1e5);
   const channelMeans = Array.from({ length: batch.channels }, () => 1.5 * offset());
@@ -62,21 +63,21 @@ export function normalize(kind: Kind, batch: Batch, x: Float64Array): AddNormRes
   return kernels.addNorm(x, null, { kind, rows, features: featuresOf(batch), channels, groups });
 }
 
-/** How often the other samples are redrawn to measure the effect on the first one. */
+/** The number of times that the other samples are redrawn, to measure their effect on the first one. */
 export const REDRAWS = 8;
 
-/** What can be measured of a norm on a batch. */
+/** The measured behaviour of a norm on a batch. */
 export interface Behaviour {
   sets: number;
   setSize: number;
-  /** By how much sample 1's output changes, at most, in REDRAWS draws of the others; null: there
-   * are none. */
+  /** The largest change of sample 1's output in REDRAWS draws of the other
+   * samples; null if there are none. */
   neighbours: number | null;
-  /** By how much sample 1's output changes when it is a batch of its own. */
+  /** The change of sample 1's output when it is a batch of its own. */
   alone: number;
-  /** The largest output of sample 1 as a batch of its own. */
+  /** The largest output of sample 1 when it is a batch of its own. */
   aloneLargest: number;
-  /** How far that output is from InstanceNorm's. */
+  /** The distance of that output from InstanceNorm's. */
   aloneFromInstance: number;
 }
 

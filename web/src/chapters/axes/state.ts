@@ -1,4 +1,4 @@
-// What a reader can change in “Which axes”.
+// The state of the chapter “Which axes”.
 
 import { KINDS } from 'addnorm';
 import { choice, guess, number, seed } from '../../state/fields';
@@ -13,10 +13,10 @@ export const state = defineState('ax', {
   positions: choice(['1', '2', '4'], '1'),
   groups: choice(['1', '2', '3', '4', '6', '8'], '2'),
   guess: guess(),
-  /** The seeds of the first sample, and of all others. */
+  /** The seeds of the first sample and of all other samples. */
   seed: seed(),
   others: seed(),
-  /** The cell that was chosen last, counted from 1. */
+  /** The last chosen cell, counted from 1. */
   row: number({ min: 1, max: SAMPLES.max, step: 1, initial: 1 }),
   column: number({ min: 1, max: 32, step: 1, initial: 3 }),
 });

@@ -1,4 +1,4 @@
-// Which axes: which values share a mean.
+// The chapter “Which axes”: the values that share a mean.
 
 import { KINDS } from 'addnorm';
 import { useState } from 'preact/hooks';
@@ -71,7 +71,8 @@ export function Axes() {
   );
 }
 
-/** The batch that the controls describe; the number of groups is reduced to divide the channels. */
+/** The batch that the controls describe. The number of groups is reduced
+ * until it divides the channels. */
 function currentBatch(): Batch {
   const channels = Number(state.channels.value);
   return {
@@ -178,7 +179,7 @@ interface CellsProps {
   point(cell: Cell | null): void;
 }
 
-/** A slider over the cells of both maps, for keys, pointers and screen readers. */
+/** A slider over the cells of both maps, for the keyboard, pointers and screen readers. */
 function Cells({ width, batch, cell, words, point }: CellsProps) {
   const features = featuresOf(batch);
   const layout = layoutOf(width, batch);
@@ -227,7 +228,7 @@ function Cells({ width, batch, cell, words, point }: CellsProps) {
   );
 }
 
-/** The values of each sample, as the rows of a table. */
+/** The values of each sample as table rows. */
 function rowsOf(id: string, batch: Batch, values: Float64Array): VectorRow[] {
   const features = featuresOf(batch);
   return Array.from({ length: batch.samples }, (_, row) => ({
@@ -237,7 +238,7 @@ function rowsOf(id: string, batch: Batch, values: Float64Array): VectorRow[] {
   }));
 }
 
-/** The answer sets the figure to what the question is about. */
+/** A question about a batch of one. The answer sets the figure to that batch. */
 function BatchOfOne({ batch }: { batch: Batch }) {
   const one = { ...batch, positions: 1 };
   const { aloneLargest } = behaviourOf('batch', one, state.seed.value, state.others.value);

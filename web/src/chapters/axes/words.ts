@@ -31,10 +31,10 @@ export const USES: Record<Kind, string> = {
   group: t`images [N, C, H, W] in small batches: detection, segmentation`,
 };
 
-/** Outputs that differ by less than this are the same up to rounding. */
+/** Outputs that differ by less than this are equal up to rounding. */
 const SAME = 1e-9;
 
-/** A cell, its values and its set, in one sentence or two. */
+/** One or two sentences about a cell, its values and its set. */
 export function cellWords(
   kind: Kind,
   batch: Batch,
@@ -73,7 +73,7 @@ export function cellWords(
   );
 }
 
-/** Whether sample 1 depends on its neighbours. */
+/** A sentence on whether sample 1 depends on its neighbours. */
 export function neighbourWords({ neighbours }: Behaviour): string {
   if (neighbours === null) return t`There are no other samples to depend on.`;
   if (neighbours < SAME) {
@@ -84,7 +84,7 @@ export function neighbourWords({ neighbours }: Behaviour): string {
     by up to ${roundNumber(neighbours, 3)}: it depends on them.`;
 }
 
-/** What is special about small sets; '' if nothing is. */
+/** A sentence about small sets; '' if the sets are not small. */
 export function setWords(kind: Kind, { setSize }: Behaviour, output: Float64Array): string {
   if (setSize === 1 && largest(output) === 0) {
     return t`${NORM_NAMES[kind]} breaks here: each set holds one value, which is its own mean. Every
@@ -98,7 +98,7 @@ export function setWords(kind: Kind, { setSize }: Behaviour, output: Float64Arra
   return '';
 }
 
-/** Which of the other norms gives the same output here; '' if none does. */
+/** A sentence that names another norm with the same output here; '' if there is none. */
 export function twinWords(kind: Kind, batch: Batch, x: Float64Array, output: Float64Array): string {
   const twins = KINDS.filter(
     (other) => other !== kind && largestDifference(normalize(other, batch, x).y, output) < SAME,
@@ -111,7 +111,7 @@ export function dependsWords({ neighbours }: Behaviour): string {
   return neighbours < SAME ? t`no: 0` : t`yes: ${roundNumber(neighbours, 3)}`;
 }
 
-/** What happens to sample 1 as a batch of its own. */
+/** A sentence about sample 1 as a batch of its own. */
 export function aloneWords(kind: Kind, behaviour: Behaviour): string {
   if (behaviour.aloneLargest === 0) return t`breaks: every output is 0`;
   const isSame = behaviour.alone < SAME;

@@ -11,17 +11,17 @@ import { type Gradient, withoutRounding } from '../../kernels/gradient';
 import { LIMIT, state } from './state';
 
 const WIDTH = 1400;
-const HEIGHT = 200; // of a row of panels
-const LEAST = 210; // the width of a panel
+const HEIGHT = 200; // the height of a row of panels
+const LEAST = 210; // the minimum width of a panel
 const TITLE = 26;
-const SIGN = 24; // pixels left of a panel, for what joins it to the one before
+const SIGN = 24; // pixels before a panel for the sign that joins it to the previous one
 
 interface Panel extends Pick<BarChart, 'values' | 'colour' | 'range' | 'ghost'> {
   title: string;
   sign: string;
 }
 
-/** Four panels in a row, two or one: as many as have room. */
+/** The number of panels per row: four, two or one, as many as fit. */
 function columnsIn(width: number): number {
   return [4, 2, 1].find((columns) => width / columns >= LEAST) ?? 1;
 }
@@ -72,7 +72,7 @@ function PanelChart({ title, sign, chart }: Panel & { chart: BarChart }) {
   );
 }
 
-/** x → x̂ forward, dy → dx backward. x and dy can be dragged. */
+/** x → x̂ forward and dy → dx backward. x and dy can be dragged. */
 export function Through({ gradient, factor }: { gradient: Gradient; factor: number }) {
   const { x, normalized, g, dx, deviation, dGamma, dBeta } = gradient;
   const drawnDx = withoutRounding(dx, g, deviation);
@@ -110,7 +110,7 @@ export function Through({ gradient, factor }: { gradient: Gradient; factor: numb
   );
 }
 
-/** g = its mean + its part along x̂ + what remains. What is removed is drawn as outlines. */
+/** g = its mean + its part along x̂ + the remainder. The removed parts are outlines. */
 export function Parts({ gradient, rms }: { gradient: Gradient; rms: boolean }) {
   const { g, alongOnes, alongNormalized, remainder } = gradient;
   const range = symmetricRange([...g, ...alongNormalized, ...remainder], LIMIT);

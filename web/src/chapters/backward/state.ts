@@ -1,4 +1,4 @@
-// What a reader can change in “Backward”.
+// The state of the chapter “Backward”.
 
 import { choice, guess, number, vector } from '../../state/fields';
 import { defineState } from '../../state/store';
@@ -15,6 +15,6 @@ export const state = defineState('bw', {
   norm: choice(TOKEN_NORMS, 'layer'),
   guess: guess(),
   gamma: number({ min: 0.1, max: 3, step: 0.1, initial: 1 }),
-  /** x is multiplied by ten to this power. */
+  /** x is multiplied by 10 to this power. */
   size: number({ min: -1, max: 2, step: 0.1, initial: 0 }),
 });

@@ -1,4 +1,4 @@
-// Backward: what the norm's backward removes from a gradient, and the factor 1/σ.
+// The chapter “Backward”: the parts of a gradient that the norm removes, and the factor 1/σ.
 
 import type { ComponentChildren } from 'preact';
 import { t, Trans } from '../../language/text';
@@ -74,7 +74,7 @@ const WHY: Record<TokenNorm, string> = {
 
 const ONES: readonly number[] = Array(FEATURES).fill(1);
 
-/** Asked of LayerNorm; the answer sets the figure to it. */
+/** A question about LayerNorm. The answer sets the figure to LayerNorm. */
 function Question() {
   const { dx, g, deviation } = gradientOf('layer', state.x.value, state.gamma.value, ONES);
   const most = largest(withoutRounding(dx, g, deviation));
@@ -93,7 +93,7 @@ function Question() {
   );
 }
 
-/** Problems of x and dy in a link. They have no text fields that could show them. */
+/** Errors in the link's x and dy, which have no text fields of their own. */
 function LinkProblems() {
   return (['x', 'dy'] as const).map((name) => {
     const text = state[name].problem.value;
@@ -133,7 +133,7 @@ function Controls({ gradient }: { gradient: Gradient }) {
   );
 }
 
-/** They stand at both figures, which are a screen apart. */
+/** The settings, repeated at both figures because these are a screen apart. */
 function Settings() {
   return (
     <div class="controls">
@@ -153,7 +153,7 @@ interface PartProps {
   rms: boolean;
 }
 
-/** The formula in general, and with the numbers of feature 1. */
+/** The formula in symbols, and with the numbers of feature 1. */
 function BackwardFormula({ gradient, rms }: PartProps) {
   const { g, alongOnes, deviation } = gradient;
   const alongNormalized = withoutRounding(gradient.alongNormalized, g);
@@ -209,7 +209,7 @@ function Checks({ gradient, rms }: PartProps) {
   );
 }
 
-/** What happens to this gradient, in one or two sentences. */
+/** One or two sentences about this gradient. */
 function verdict({ g, remainder, deviation, dx, normalized }: Gradient, rms: boolean): string {
   if (length(g) === 0) return t`dy is zero: there is nothing to send back.`;
   const kept = dot(remainder, remainder) / dot(g, g);

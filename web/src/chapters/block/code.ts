@@ -1,4 +1,4 @@
-// The examples of the repository, with the reader's choices filled in.
+// The repository's examples, with the reader's choices filled in.
 
 import cpp from '#root/examples/block.cc?raw';
 import js from '#root/examples/block.mjs?raw';

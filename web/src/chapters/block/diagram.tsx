@@ -1,4 +1,4 @@
-// The block from top to bottom: the stream on the left, the branches beside it.
+// The block from top to bottom: the residual stream on the left, the branches to its right.
 
 import { t } from '../../language/text';
 import { Label, Line, type Point } from '../../ui/marks';
@@ -6,10 +6,10 @@ import { grouped } from '../../ui/numbers';
 import { textWidth } from '../../ui/text-width';
 import type { Step } from './model';
 
-const TOP = 28; // where x stands
+const TOP = 28; // y of x
 const PITCH = 50;
-const BOX = 30; // the height of one
-const RADIUS = 12; // of a sum
+const BOX = 30; // the height of a box
+const RADIUS = 12; // the radius of a sum
 
 export function heightOf(halves: readonly Step[][]): number {
   return TOP + halves.flat().length * PITCH + 54;
@@ -17,7 +17,7 @@ export function heightOf(halves: readonly Step[][]): number {
 
 interface Columns {
   skip: number;
-  left: number; // of the boxes
+  left: number; // the left edge of the boxes
   centre: number;
   right: number;
   words: number;
@@ -55,7 +55,7 @@ export function BlockDiagram({ width, halves }: { width: number; halves: [Step[]
   );
 }
 
-/** From the centre of the half's last step to its edge. */
+/** The distance from the centre of the half's last step to its edge. */
 function edge(half: Step[]): number {
   return half.at(-1)!.kind === 'sum' ? RADIUS : BOX / 2;
 }
@@ -74,12 +74,12 @@ function Stream({ points }: { points: Point[] }) {
 
 interface HalfProps {
   columns: Columns;
-  top: number; // a step above its first one
-  from: number; // where its lines begin
+  top: number; // one step above the first one
+  from: number; // the start of its lines
   steps: Step[];
 }
 
-/** One sublayer: the lines through its steps, and the stream around its branch. */
+/** One sublayer: the lines through its steps, and the stream past its branch. */
 function Half({ columns, top, from, steps }: HalfProps) {
   const { centre, skip } = columns;
   const yOf = (i: number) => top + (i + 1) * PITCH;
@@ -93,7 +93,7 @@ function Half({ columns, top, from, steps }: HalfProps) {
           [centre, i === 0 ? split : yOf(i - 1)],
           [centre, to],
         ];
-        // Post-norm's norm stands in the stream itself.
+        // The norm of post-norm is part of the stream.
         if (i > sum) return <Stream key={i} points={points} />;
         return <Line key={i} points={points} colour="var(--branch)" width={2.5} arrow={9} />;
       })}

@@ -1,4 +1,4 @@
-// The attention weights as a heat map, and in line with its rows how far each output changes.
+// The attention weights as a heat map, and next to each row the change of that token's output.
 
 import { t } from '../../language/text';
 import { Figure } from '../../ui/figure';
@@ -10,8 +10,8 @@ import type { Attention } from './mask';
 import { TOKENS } from './state';
 
 const ROW = 36;
-const TOP = 52; // a title, and names of columns
-const WORDS = 62; // for the number behind a bar
+const TOP = 52; // space for a title and column names
+const WORDS = 62; // space for the number after a bar
 const NARROW = 560;
 
 interface Layout {
@@ -20,7 +20,7 @@ interface Layout {
   height: number;
 }
 
-/** Beside each other where there is room, else the bars below the map. */
+/** The bars are beside the map if there is room, else below it. */
 function layoutOf(width: number): Layout {
   const height = TOKENS * ROW;
   if (width < NARROW) {
@@ -41,7 +41,7 @@ interface MaskFigureProps {
   attention: Attention;
   replaced: number;
   masked: boolean;
-  most: number; // the largest change, with the mask and without
+  most: number; // the largest change, with or without the mask
 }
 
 export function MaskFigure(props: MaskFigureProps) {
@@ -180,7 +180,7 @@ interface ChangeBarProps {
   change: number;
   reader: number;
   box: Box;
-  part: number; // of the longest
+  part: number; // relative to the longest bar
   named: boolean;
 }
 

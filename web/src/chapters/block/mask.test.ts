@@ -1,4 +1,4 @@
-// The weights that the kernels are made to show, beside softmax(q·kᵀ/√d) in float64.
+// Compares the weights that the kernels reveal with softmax(q·kᵀ/√d) in float64.
 
 import { beforeAll, expect, test } from 'vitest';
 import { loadKernels, setKernels } from '../../kernels/current';
@@ -12,7 +12,7 @@ beforeAll(async () => {
 
 const tokens = Array.from({ length: TOKENS }, (_, t) => t);
 
-/** The block's tokens, normalized if attention reads them so. */
+/** The tokens that attention reads: normalized for pre-norm. */
 function read(placement: 'pre' | 'post'): number[][] {
   const draw = normal(3);
   const x = tokens.map(() => Array.from({ length: WIDTH }, () => Math.fround(draw())));

@@ -1,4 +1,4 @@
-// What the causal mask changes, measured on a small block with first weights and random tokens.
+// Measures the effect of the causal mask on a small block with initial weights and random tokens.
 
 import type { BlockParameters } from 'addnorm';
 import { kernels } from '../../kernels/current';
@@ -11,11 +11,11 @@ export const WIDTH = 16;
 const SEED = 3;
 
 export interface Attention {
-  weights: number[][]; // row t: how much token t reads of each token
-  changes: number[]; // RMS change of each token's output where one token gets other values
+  weights: number[][]; // row t: the weights with which token t reads each token
+  changes: number[]; // RMS change of each token's output when one token is replaced
 }
 
-/** With its first weights. */
+/** A small block with its initial weights. */
 export function firstBlock(placement: BlockNorm) {
   return kernels.block({
     dModel: WIDTH,
@@ -28,7 +28,7 @@ export function firstBlock(placement: BlockNorm) {
   });
 }
 
-/** `replaced` is the token that gets other values, from 0. */
+/** Measures attention. `replaced` is the replaced token, from 0. */
 export function attentionOf(placement: BlockNorm, causal: boolean, replaced: number): Attention {
   const block = firstBlock(placement);
   const x = tokens();
@@ -40,7 +40,7 @@ export function attentionOf(placement: BlockNorm, causal: boolean, replaced: num
   return { weights, changes };
 }
 
-/** The tokens' features; one of them may be another token. */
+/** The tokens' features. One token may be replaced by another. */
 function tokens(replaced?: number): Float32Array {
   const draw = normal(SEED);
   const x = Float32Array.from({ length: TOKENS * WIDTH }, draw);
@@ -57,10 +57,10 @@ function differences(a: Float32Array, b: Float32Array): number[] {
   });
 }
 
-/** The weights of the block's head. The kernels never store them, so a second block writes them into
- * features of its output: its queries and keys are those of the first, the value of token s is 1 in
- * place s, and its feed-forward network is off. Each token is what attention reads, which place it
- * has, and room for the weights. */
+/** The attention weights of the block's only head. The kernels never store them. A second block
+ * therefore writes them into features of its output. It has the queries and keys of the first block,
+ * the value of token s is the unit vector s, and its feed-forward network is off. Each token consists
+ * of the features that attention reads, a unit vector for its position, and zeros for the weights. */
 function weightsOf(given: BlockParameters, read: Float32Array, causal: boolean): number[][] {
   const [place, room, width] = [WIDTH, WIDTH + TOKENS, WIDTH + 2 * TOKENS];
   const block = kernels.block({ dModel: width, heads: 1, dFf: 1, placement: 'none' });
@@ -69,7 +69,7 @@ function weightsOf(given: BlockParameters, read: Float32Array, causal: boolean):
     new Float32Array(rows * columns),
   ]);
   const set: BlockParameters = Object.fromEntries(zero);
-  // Scores are divided by the root of the width, which is larger here.
+  // Scores are divided by the root of the width, which is larger in the second block.
   put(set, 'attention.query', given, Math.sqrt(width / WIDTH), width);
   put(set, 'attention.key', given, 1, width);
   for (let s = 0; s < TOKENS; s++) {
@@ -89,7 +89,7 @@ function weightsOf(given: BlockParameters, read: Float32Array, causal: boolean):
   );
 }
 
-/** A linear map of the first features, as part of a wider one. */
+/** Puts a linear map of the first features into a wider one. */
 function put(
   to: BlockParameters,
   name: string,

@@ -1,4 +1,4 @@
-// The causal mask: what attention reads with it and without, and what an output then depends on.
+// The causal mask: attention with and without it, and the tokens that an output depends on.
 
 import { useMemo } from 'preact/hooks';
 import { t } from '../../language/text';
@@ -53,7 +53,7 @@ function weight({ weights }: Attention, reader: number, read: number): string {
   return fixedNumber(weights[reader][read], 2);
 }
 
-/** Asked with the mask on, which an answer switches on. */
+/** A question about the mask. An answer switches the mask on. */
 function Question({ masked }: { masked: Attention }) {
   const changed = masked.changes.filter((change) => change > 0).length;
   return (

@@ -11,7 +11,7 @@ beforeAll(async () => {
   kernels = await loadKernels();
 });
 
-// A session's feed-forward network is four times as wide as its stream.
+// The feed-forward network of a session is four times as wide as its stream.
 const sizes = [
   [2, 1],
   [6, 3],
@@ -19,7 +19,7 @@ const sizes = [
   [512, 8],
 ].map(([dModel, heads]) => ({ dModel, heads, dFf: 4 * dModel }));
 
-/** What one more layer adds to a model of the library. */
+/** The number of parameters that one more layer adds to a model of the library. */
 function counted(arrangement: Arrangement, { dModel, heads }: BlockSizes): number {
   const [one, two] = [1, 2].map((layers) => {
     const options = { ...OPTIONS, layers, width: dModel, heads };

@@ -54,7 +54,7 @@ export function blockParameters(sizes: BlockSizes): number {
 export interface Step {
   kind: 'norm' | 'branch' | 'sum';
   name: string;
-  shape: string; // of what leaves it
+  shape: string; // the shape of its output
   parameters: number;
 }
 
@@ -92,12 +92,12 @@ export function stepsOf(sizes: BlockSizes, placement: BlockNorm, causal = false)
   ];
 }
 
-/** d_head as a reader sees it; '?' where the heads do not divide d_model. */
+/** d_head as text; '?' if the heads do not divide d_model. */
 export function headSize({ dModel, heads }: BlockSizes): string {
   return dModel % heads === 0 ? grouped(dModel / heads) : '?';
 }
 
-/** Why there is no block of these sizes, as the end of a sentence; '' if there is one. */
+/** The reason why these sizes are invalid, as the end of a sentence; '' if they are valid. */
 export function headsProblem({ dModel, heads }: BlockSizes): string {
   if (dModel % heads === 0) return '';
   const divides = (n: number) => dModel % n === 0;

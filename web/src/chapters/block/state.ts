@@ -1,9 +1,9 @@
-// What a reader can change in “The block”.
+// The state of the chapter “The block”.
 
 import { choice, flag, guess, number } from '../../state/fields';
 import { defineState } from '../../state/store';
 
-export const TOKENS = 6; // in the measurement of the mask
+export const TOKENS = 6; // the tokens of the mask's measurement
 export const LANGUAGES = ['cpp', 'python', 'js'] as const;
 
 export const state = defineState('bl', {
@@ -13,7 +13,7 @@ export const state = defineState('bl', {
   layers: number({ min: 1, max: 1000, step: 1, initial: 6 }),
   placement: choice(['pre', 'post'], 'pre'),
   causal: flag(false),
-  /** The token that gets other values, from 1. */
+  /** The replaced token, from 1. */
   token: number({ min: 1, max: TOKENS, step: 1, initial: 4 }),
   guess: guess(),
   language: choice(LANGUAGES, 'cpp'),

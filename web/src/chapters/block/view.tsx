@@ -1,4 +1,4 @@
-// The block: one block, its shapes, its parameters, its code.
+// The chapter “The block”: one block, its shapes, its parameters and its code.
 
 import { plural, t, Trans } from '../../language/text';
 import { ChapterLink, Checkbox, Choice, Code, Presets, TextField } from '../../ui/controls';

@@ -1,4 +1,4 @@
-// Backward: g at x̂, the parts of it that the norm removes, and what remains.
+// Backward: g at x̂, the parts of it that the norm removes, and the remainder.
 
 import { t } from '../../language/text';
 import { Figure } from '../../ui/figure';
@@ -53,7 +53,7 @@ function Controls({ normalized }: { normalized: Vector }) {
   );
 }
 
-/** A vector as it stands in a field. */
+/** A vector in the format of a text field. */
 export function written(values: readonly number[]): string {
   return values.map((v) => Number(v.toFixed(4))).join(', ');
 }
@@ -112,7 +112,7 @@ interface MarksProps {
   gradient: Gradient;
 }
 
-/** g as the sum of its parts, from x̂ on. */
+/** g as the sum of its parts, drawn from x̂. */
 function Marks({ space, kind, gradient }: MarksProps) {
   const { g, alongNormalized, normalized } = gradient;
   const remainder = withoutRounding(gradient.remainder, g);
@@ -165,7 +165,8 @@ function Marks({ space, kind, gradient }: MarksProps) {
   );
 }
 
-/** What remains has neither of the directions that forward projected out. */
+/** A table of g and dx along the two directions that forward projects
+ * out. dx has no part along them. */
 function Numbers({ gradients }: { gradients: Gradient[] }) {
   const row = (id: string, head: string, of: (gradient: Gradient) => number) => ({
     head,

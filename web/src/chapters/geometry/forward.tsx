@@ -1,4 +1,4 @@
-// Forward: x on its way to y, in LayerNorm and beside it in RMSNorm.
+// Forward: the steps from x to y in LayerNorm, and in RMSNorm for comparison.
 
 import { t } from '../../language/text';
 import { Figure } from '../../ui/figure';
@@ -25,10 +25,10 @@ export const WIDTH = 640;
 export const heightOf = (width: number) => Math.min(440, Math.round(0.88 * width));
 
 const REACH = 2.45;
-const EDGE = 28; // pixels between a handle and the edge: for its name
+const EDGE = 28; // pixels between a handle and the edge, for the handle's name
 
-/** Far enough for every y, so that the picture stays the same while x moves within it; and for the points
- * that can be dragged. */
+/** The space of the drawings. It contains the given points and every y, so that the picture does
+ * not change while x moves. */
 export function currentSpace(width: number, points: readonly Vector[] = [state.x.value]): Space {
   const height = heightOf(width);
   const half = Math.min(width, height) / 2;
@@ -179,7 +179,7 @@ interface RangeProps {
   faint?: boolean;
 }
 
-/** Where the results of this norm lie, whatever x is. */
+/** The set of all results of this norm, for any x. */
 export function Range({ space, kind, affine = UNCHANGED, colour, faint }: RangeProps) {
   if (kind === 'layer')
     return <CurveLine space={space} curve={layerCurve(space, affine)} colour={colour} />;

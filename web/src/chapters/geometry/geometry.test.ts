@@ -1,4 +1,4 @@
-// The geometry: the moves that the kernels make, and the curves on which they end, by algebra.
+// Checks by algebra the moves that the kernels compute, and the curves on which they end.
 
 import { beforeAll, describe, expect, test } from 'vitest';
 import { gradientOf } from '../../kernels/gradient';
@@ -57,7 +57,7 @@ describe.each(vectors)('from x = %d, %d, %d', (...x) => {
     expect(sum(layer.dx)).toBeCloseTo(0, 12);
     const off = (d: typeof layer) =>
       Math.abs(dot(d.dx, d.normalized)) / (length(d.dx) * length(d.normalized));
-    // Its part along x̂ is ε/σ² of g's.
+    // The remainder's part along x̂ is ε/σ² times that of g.
     const bound = (d: typeof layer) =>
       (Math.abs(dot(d.g, d.normalized)) * EPSILON) / d.deviation ** 3 / length(d.dx) / RADIUS;
     expect(off(layer)).toBeLessThan(1.01 * bound(layer) + 1e-12);
@@ -114,7 +114,7 @@ describe.each([
       Math.min(...curve.map(({ at }) => length(add(at, times(v, -1)))));
     for (const x of vectors) {
       const m = movesOf('layer', x, gamma, beta);
-      expect(nearest(circle, m.normalized)).toBeLessThan(0.06); // half the distance of two points
+      expect(nearest(circle, m.normalized)).toBeLessThan(0.06); // half the points’ distance
       expect(nearest(ellipse, m.output)).toBeLessThan(0.08);
     }
   });

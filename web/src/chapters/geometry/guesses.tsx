@@ -1,4 +1,4 @@
-// Two moves of x: the reader first says what x̂ will do, then sees it.
+// Two moves of x: the reader predicts x̂, then sees it.
 
 import { type Signal, signal } from '@preact/signals';
 import { normalizeToken } from '../../kernels/token';
@@ -14,10 +14,10 @@ import { LIMIT, state } from './state';
 interface Move {
   name: string;
   change(v: number): number;
-  words: string; // what x does
+  words: string; // a description of x's move
 }
 
-/** A move that the reader has made, and the x that it started from. */
+/** A move that the reader has made, and the x before it. */
 interface Made {
   x: readonly number[];
   move: Move;
@@ -28,7 +28,7 @@ interface Question {
   question: string;
   answers: Record<Answer, string>;
   right: Answer;
-  /** The move asked about, and the way back; the reader can then do both. */
+  /** The move in question and the reverse move. Both are available after an answer. */
   moves: readonly [asked: Move, back: Move];
   made: Signal<Made | undefined>;
   reply(layer: string, rms: string): string;
@@ -96,7 +96,7 @@ function QuestionView({ item, question, answers, right, moves, made, reply }: Qu
     state.x.value = from;
     glide(state.x, from.map(move.change));
   };
-  const last = made.value ?? { x, move: moves[0] }; // none: a link has the answer
+  const last = made.value ?? { x, move: moves[0] }; // a link may already have the answer
   const changed = (kind: TokenNorm) => roundNumber(changeOf(kind, last), 2);
   return (
     <GuessCard
@@ -104,7 +104,7 @@ function QuestionView({ item, question, answers, right, moves, made, reply }: Qu
       onAnswer={() => {
         const [asked, back] = moves;
         if (fits(asked)) make(asked);
-        else if (fits(back)) make(asked, x.map(back.change)); // where there is room for it
+        else if (fits(back)) make(asked, x.map(back.change)); // if it fits
       }}
       reply={`${last.move.words} ${reply(changed('layer'), changed('rms'))}`}
     >

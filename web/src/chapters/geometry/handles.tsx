@@ -1,4 +1,4 @@
-// What can be dragged in a drawing of space, or moved with the arrow keys: points, and the view.
+// Handles in a drawing of space that are dragged or moved with the arrow keys: points, and the view.
 
 import { useRef } from 'preact/hooks';
 import { t } from '../../language/text';
@@ -12,8 +12,8 @@ import { LIMIT, state } from './state';
 
 type Drag = (dx: number, dy: number) => void;
 
-/** The pointer's handlers of an element; `begin` gives what follows the pointer, in the drawing's pixels
- * from where it began. */
+/** The pointer handlers of an element. `begin` returns the drag's handler, which gets the pointer's
+ * offset from the start in pixels of the drawing. */
 function useDrag(begin: () => Drag) {
   const follow = useRef<Drag | undefined>(undefined);
   const origin = useRef([0, 0]);
@@ -35,7 +35,7 @@ function useDrag(begin: () => Drag) {
   };
 }
 
-/** Calls what stands beside the pressed key. */
+/** Calls the function of the pressed key. */
 function onKeys(moves: Record<string, () => void>) {
   return (event: KeyboardEvent) => {
     const move = event.altKey || event.ctrlKey || event.metaKey ? undefined : moves[event.key];
@@ -49,7 +49,7 @@ interface PointHandleProps {
   space: Space;
   name: string;
   item: Item<readonly number[]>;
-  /** Where the vector begins; at 0 unless given. */
+  /** The start of the vector; 0 by default. */
   from?: Vector;
   colour: string;
 }
@@ -57,7 +57,7 @@ interface PointHandleProps {
 const STEP = 0.1;
 const MOST = length([LIMIT, LIMIT, LIMIT]);
 
-/** Moves a point parallel to the picture; Page Up and Page Down move it towards the viewer and away. */
+/** Moves a point parallel to the picture. Page Up and Page Down move it towards the viewer and away. */
 export function PointHandle({ space, name, item, from = [0, 0, 0], colour }: PointHandleProps) {
   const set = (to: Vector) => {
     item.value = to.map((v) => Math.round(100 * Math.min(LIMIT, Math.max(-LIMIT, v))) / 100);
@@ -95,10 +95,10 @@ export function PointHandle({ space, name, item, from = [0, 0, 0], colour }: Poi
   );
 }
 
-const DEGREES = 5; // for a key
+const DEGREES = 5; // degrees per key press
 const DEGREES_A_PIXEL = 0.5;
 
-/** The ground of a drawing: turns the view of all of them. */
+/** The background of a drawing. Dragging it turns the view of all drawings. */
 export function ViewHandle({
   name,
   width,

@@ -1,11 +1,11 @@
-// What drawings of space are made of.
+// The marks of drawings of space: axes, arrows, curves and surfaces.
 
 import { Label, Line, type Point } from '../../ui/marks';
 import { textWidth } from '../../ui/text-width';
 import { add, type Curve, ONES, type Space, times, type Vector } from './space';
 
 const ORIGIN: Vector = [0, 0, 0];
-const AXIS = 2.1; // how long an axis is
+const AXIS = 2.1; // the length of an axis
 const SUBSCRIPTS = '₁₂₃';
 
 /** The axes of the three features, and the line along 1. */
@@ -39,9 +39,9 @@ export function Axes({ space }: { space: Space }) {
 interface NameProps {
   space: Space;
   at: Vector;
-  /** What it names begins here; the name stands beyond its end. */
+  /** The start of the arrow; its name is beyond its end, … */
   from?: Vector;
-  /** … or beside it, on the side that is clear of this point. */
+  /** … or beside it, on the side away from this point. */
   clear?: Vector;
   colour?: string;
   class?: string;
@@ -86,7 +86,7 @@ export function Arrow({ space, from = ORIGIN, to, dash, width = 2.5, colour }: A
   return <Line points={points} {...{ colour, width, dash, arrow }} />;
 }
 
-/** The vector whose end can be dragged: its handle is drawn over the dot. */
+/** An arrow whose end can be dragged. Its handle covers the dot. */
 export function Tip({ space, from = ORIGIN, to, colour, width, children }: NamedArrowProps) {
   const [cx, cy] = space.place(to);
   return (
@@ -100,7 +100,7 @@ export function Tip({ space, from = ORIGIN, to, colour, width, children }: Named
   );
 }
 
-/** A curve on the far side is drawn thin. */
+/** Draws a curve; its part on the far side is thin. */
 export function CurveLine({
   space,
   curve,
@@ -142,19 +142,20 @@ interface SurfaceProps {
   colour: string;
 }
 
-/** The surface within a closed curve. */
+/** The area inside a closed curve. */
 export function Surface({ space, points, colour }: SurfaceProps) {
   const d = `M${points.map((at) => place(space, at)).join('L')}Z`;
   return <path class="geo-surface" d={d} fill={colour} />;
 }
 
-/** Where a point on a curve or surface can go: the end points of a line, or the edge of a disc. */
+/** The directions in which a point on a curve or surface can move: a line, or the edge of a disc. */
 export function Tangent({ space, points, colour }: SurfaceProps) {
   const d = `M${points.map((at) => place(space, at)).join('L')}`;
   return <path class="geo-tangent" d={d} fill={colour} stroke={colour} />;
 }
 
-/** What is taken away: from one point to another, without a head; its name where that has room. */
+/** A removed part: a line between two points without an arrow head. Its
+ * name is placed where it fits. */
 export function Taken({
   space,
   from = ORIGIN,

@@ -8,7 +8,7 @@ import { add, ONES, times, type Vector } from './space';
 export interface Moves {
   kind: TokenNorm;
   x: Vector;
-  mean: number; // what is taken away; of RMSNorm 0
+  mean: number; // the subtracted mean; 0 for RMSNorm
   deviation: number;
   centred: Vector;
   normalized: Vector;
@@ -30,7 +30,7 @@ export function movesOf(kind: TokenNorm, x: Vector, gamma: Vector, beta: Vector)
   };
 }
 
-/** The point beside the line along 1, or beside 0, that lies this far from it, in the direction of x. */
+/** The point at this distance from the line along 1, or for RMSNorm from 0, in the direction of x. */
 export function near(kind: TokenNorm, x: Vector, distance: number): Vector {
   const centre = kind === 'layer' ? mean(x) : 0;
   const off = x.map((v) => v - centre);

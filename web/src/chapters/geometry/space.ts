@@ -1,21 +1,21 @@
-// Space as it is drawn: three features, seen from far away (an orthographic projection), and the
-// curves on which a norm puts its output.
+// The space of three features in an orthographic projection, and the curves
+// on which a norm's output lies.
 
 import type { Point } from '../../ui/marks';
 import type { TokenNorm } from '../../ui/names';
 import { dot, length } from '../../ui/vectors';
 
-export type Vector = readonly number[]; // of three features
+export type Vector = readonly number[]; // has three features
 
 export interface Space {
   place(v: Vector): Point;
-  /** How far a point lies in front of the origin. */
+  /** The distance of a point in front of the origin. */
   depth(v: Vector): number;
-  /** The move parallel to the picture that is drawn as this one, in pixels. */
+  /** The move in space that is parallel to the picture and appears as this move in pixels. */
   lift(dx: number, dy: number): Vector;
   right: Vector;
   up: Vector;
-  towards: Vector; // the viewer
+  towards: Vector; // unit vector towards the viewer
 }
 
 export interface View {
@@ -23,7 +23,7 @@ export interface View {
   tilt: number; // degrees above the plane of features 1 and 2
 }
 
-/** `reach` is how far from the origin the drawing shows at least. */
+/** The projection of a view. The drawing shows at least the points within `reach` of the origin. */
 export function spaceOf(view: View, width: number, height: number, reach: number): Space {
   const [turn, tilt] = [view.turn, view.tilt].map((degrees) => (degrees * Math.PI) / 180);
   const [c, s] = [Math.cos(turn), Math.sin(turn)];
@@ -54,13 +54,13 @@ export function cross([a, b, c]: Vector, [d, e, f]: Vector): Vector {
   return [b * f - c * e, c * d - a * f, a * e - b * d];
 }
 
-/** Where every |x̂| ends, but for ε: the mean of three squares is 1. */
+/** The length of every x̂, up to ε: the mean of its three squares is 1. */
 export const RADIUS = Math.sqrt(3);
 
-/** The direction along which all features are equal. */
+/** The direction in which all features are equal. */
 export const ONES: Vector = [1, 1, 1];
 
-/** A closed curve; `front` says whether the part that begins here faces the viewer. */
+/** A closed curve; `front` says whether the segment from this point faces the viewer. */
 export type Curve = { at: Vector; front: boolean }[];
 
 const PARTS = 96;
@@ -70,7 +70,7 @@ function circle(a: Vector, b: Vector): Vector[] {
   return angles.map((t) => add(times(a, RADIUS * Math.cos(t)), times(b, RADIUS * Math.sin(t))));
 }
 
-/** Stretched by γ and moved by β: from x̂ to y. */
+/** The map from x̂ to y: scaled by γ and shifted by β. */
 export interface Affine {
   gamma: Vector;
   beta: Vector;
@@ -80,7 +80,7 @@ export const UNCHANGED: Affine = { gamma: [1, 1, 1], beta: [0, 0, 0] };
 
 const moved = (v: Vector, { gamma, beta }: Affine) => add(times(v, gamma), beta);
 
-/** Where LayerNorm puts its output: the circle in the plane of vectors whose features sum to 0. */
+/** The output of LayerNorm: a circle in the plane of vectors whose features sum to 0. */
 export function layerCurve(space: Space, affine = UNCHANGED): Curve {
   const a = [Math.SQRT1_2, -Math.SQRT1_2, 0];
   const b = [1, 1, -2].map((v) => v / Math.sqrt(6));
@@ -90,7 +90,7 @@ export function layerCurve(space: Space, affine = UNCHANGED): Curve {
   });
 }
 
-/** Where RMSNorm puts its output, a sphere or ellipsoid: its outline … */
+/** The output of RMSNorm, a sphere or ellipsoid: its outline, … */
 export function outline(space: Space, affine = UNCHANGED): Vector[] {
   return circle(space.right, space.up).map((v) => {
     const stretched = times(v, affine.gamma);
@@ -98,7 +98,7 @@ export function outline(space: Space, affine = UNCHANGED): Vector[] {
   });
 }
 
-/** … and three circles on it, in which one feature of x̂ is 0. */
+/** … and three circles on it where one feature of x̂ is 0. */
 export function meridians(space: Space, affine = UNCHANGED): Curve[] {
   const axes = [0, 1, 2].map((i) => [0, 1, 2].map((j) => (i === j ? 1 : 0)));
   const normal = affine.gamma.map((v, i) => space.towards[i] / Math.max(v, 1e-6));
@@ -112,7 +112,7 @@ export function meridians(space: Space, affine = UNCHANGED): Curve[] {
 
 const DISC = 0.8;
 
-/** Where x̂ can move to from where it is: along a line in LayerNorm, in all of a plane in RMSNorm. */
+/** The directions in which x̂ can move: along a line in LayerNorm, in a plane in RMSNorm. */
 export function tangentDisc(kind: TokenNorm, at: Vector): Vector[] {
   const unit = (v: Vector) => times(v, DISC / (length(v) || 1));
   if (kind === 'layer') return [-1, 1].map((sign) => add(at, times(unit(cross(ONES, at)), sign)));

@@ -1,4 +1,4 @@
-// The geometry of LayerNorm: three features, so that a token is a point in space.
+// The chapter “The geometry of LayerNorm”: with three features, a token is a point in space.
 
 import type { ComponentChildren } from 'preact';
 import { normalizeToken } from '../../kernels/token';

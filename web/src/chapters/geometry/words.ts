@@ -10,7 +10,7 @@ import type { Step } from './state';
 
 const round = (v: number) => roundNumber(v, 3);
 
-/** What the last of the steps that are drawn does. */
+/** A sentence about the last step shown. */
 export function stepWords(kind: TokenNorm, moves: Moves, last: Step): string {
   return (kind === 'layer' ? layerWords : rmsWords)(moves)[last];
 }
@@ -44,13 +44,13 @@ function rmsWords({ x, deviation, normalized }: Moves): Record<Step, string> {
   };
 }
 
-/** Where x is beside the line, and what is left of x̂. */
+/** A sentence about x near the line along 1, and about x̂ there. */
 export function nearWords({ centred, normalized }: Moves): string {
   return t`Now x is ${round(length(centred))} from the dashed line, and LayerNorm’s x̂ is
         ${round(length(normalized))} long.`;
 }
 
-/** What becomes of g. */
+/** A sentence about the parts of g. */
 export function gradientWords(kind: TokenNorm, gradient: Gradient): string {
   const { g, alongOnes, alongNormalized, remainder, deviation, dx } = gradient;
   const whole = dot(g, g);

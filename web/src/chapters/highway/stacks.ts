@@ -10,7 +10,7 @@ interface Lane extends Look {
   name: string;
 }
 
-/** In the order of `stacks`. */
+/** The lanes, in the order of `stacks`. */
 export const LANES: Lane[] = [
   { name: t`Neither`, colour: 'var(--series-2)' },
   { name: t`Norm only`, colour: 'var(--series-4)', dash: '10 4' },
@@ -18,7 +18,7 @@ export const LANES: Lane[] = [
   { name: t`Both`, colour: 'var(--series-1)' },
 ];
 
-/** What has both is as its placement is in other charts. */
+/** The measured lanes. The stack with both uses the look of its placement in other charts. */
 export function lanesOf(measured: readonly Stack[]): Lane[] {
   const both = lookOf(measured.at(-1)!.arrangement.before ? 'pre' : 'post');
   return LANES.map((lane, i) => (i + 1 === LANES.length ? { ...lane, ...both } : lane));

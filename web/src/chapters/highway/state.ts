@@ -1,4 +1,4 @@
-// What a reader can change in “The highway”.
+// The state of the chapter “The highway”.
 
 import { INITIALIZATIONS } from 'addnorm';
 import { choice, number, seed } from '../../state/fields';

@@ -7,7 +7,7 @@ import { LANES } from './stacks';
 
 const list = new Intl.ListFormat(language);
 
-/** Takes each stack's gradients with all first weights; says in which stacks they always arrive. */
+/** The sentence that names the stacks whose gradients arrive with every kind of initial weights. */
 export function summary(gradients: number[][]): string {
   const arrives = gradients.map((ratios) => ratios.every((ratio) => fateOf(ratio) === 'arrives'));
   const sound = LANES.filter((_, lane) => arrives[lane]).map(({ name }) => t`“${name}”`);

@@ -19,10 +19,10 @@ import { summary } from './summary';
 import './style.css';
 
 interface KeyedJob extends MeasureJob {
-  key: string; // of the controls
+  key: string; // identifies the controls' values
 }
 const chosen = new Measurer<KeyedJob>();
-const others = new Measurer<KeyedJob>(); // the same stacks with all first weights
+const others = new Measurer<KeyedJob>(); // the same stacks with every kind of initial weights
 
 export function Highway() {
   const table = useMemo(() => kernels.placements(), []);
@@ -39,7 +39,7 @@ export function Highway() {
   );
   const measured = chosen.measured.value;
   useEffect(() => {
-    if (measured?.job.key !== key) return; // the slider has moved on
+    if (measured?.job.key !== key) return; // the slider has moved since
     const all = INITIALIZATIONS.flatMap((first) => stacks(table, { ...choice, first }));
     others.request({ key, stacks: all, text: undefined });
   }, [measured, key]);
@@ -197,7 +197,7 @@ function Results({ measured }: { measured: Measured<MeasureJob> }) {
 
 interface OtherWeightsProps {
   measured: Measured<KeyedJob>;
-  wanted: KeyedJob; // whose table it is to be; what was measured may be of other settings
+  wanted: KeyedJob; // the requested stacks; the measured ones may have other settings
 }
 
 function OtherWeights({ measured: { job, measurements }, wanted }: OtherWeightsProps) {

@@ -1,4 +1,4 @@
-// The lab's figures are the program's: the same list, the same options, the same numbers.
+// Checks that the page's lab equals the program's: the same list, options and numbers.
 
 import { pathToFileURL } from 'node:url';
 import { compile } from 'addnorm/compile';
@@ -30,7 +30,7 @@ function runNative(): LabRun {
   return withFolder((path) => JSON.parse(native(...flags, '--json', '--out', path('lab'))));
 }
 
-/** To what float32 products differ by, which a deep stack makes larger. */
+/** Compares numbers up to the rounding of float32 products, which a deep stack amplifies. */
 function expectSameNumbers(name: string, found: (number | null)[], expected: (number | null)[]) {
   expect(found.length, name).toBe(expected.length);
   found.forEach((value, i) => {

@@ -1,4 +1,4 @@
-// The figures and the bugs as the program names them, in words.
+// The names of the program's figures and bugs, in words.
 
 import { t } from '../../language/text';
 import type { BUGS, FigureName } from './state';

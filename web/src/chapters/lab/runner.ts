@@ -16,11 +16,11 @@ export const running = signal(false);
 export const problem = signal('');
 export const list = signal<LabList | undefined>(undefined);
 
-/** After this many milliseconds a figure is given up when another one is requested. */
+/** A figure that runs longer than this many milliseconds is cancelled by the next request. */
 const PATIENCE = 1000;
 
 let lab: Remote<Lab> | undefined;
-let began = Infinity; // the run under way
+let began = Infinity; // the start of the current run
 let giveUp = () => {};
 
 async function startLab(): Promise<Remote<Lab>> {

@@ -1,4 +1,4 @@
-// What a reader can change in the lab: which figure, its options, and what is broken.
+// The state of the lab: the figure, its options, and the bug.
 
 import { kernels } from '../../kernels/current';
 import type { LabRequest } from '../../kernels/lab';
@@ -51,8 +51,8 @@ type FigureFields = {
   placements: SubsetField;
 };
 
-/** The figures that train nothing, with their options. With these initial sizes each takes about a
- * second. */
+/** The figures that do not train, with their options. With these initial
+ * values each takes about a second. */
 const fields = {
   'gradient-flow': { layers: layers(12), stackWidth: stackWidth(), seeds: seeds() },
   'layer-vs-batch': { rowWidth: rowWidth('64'), seeds: seeds() },
@@ -108,7 +108,7 @@ const fields = {
     placements: lanePlacements('post', 'deepnorm', 'keel', 'residual-dual', 'siamese', 'pre'),
   },
   'norm-kinds-by-depth': {
-    depths: depths('6,12,24,48'), // its laws are of stacks that are wider than deep
+    depths: depths('6,12,24,48'), // its laws hold for stacks that are wider than deep
     stackWidth: stackWidth(),
     seeds: seeds(16, 4),
   },
@@ -121,7 +121,7 @@ const figures = Object.fromEntries(
   FIGURES.map((name) => [name, defineState(`lab.${name}`, fields[name])]),
 ) as Record<FigureName, Partial<Items<FigureFields>>>;
 
-/** For each bug a figure that detects it, as that first stands. */
+/** For each bug, a figure that detects it with its default options. */
 export const SEEN_BY: Record<Exclude<(typeof BUGS)[number], 'none'>, FigureName> = {
   'residual-missing': 'gradient-flow',
   'residual-twice': 'gradient-flow',
@@ -147,7 +147,7 @@ const own = defineState('lab', {
   seed: seed(),
 });
 
-/** The choice of a figure. A bug stays behind with the figure that it was put into. */
+/** The choice of a figure. It removes the bug, which belongs to the previous figure. */
 export const figureChoice = {
   field: own.figure.field,
   problem: own.figure.problem,
@@ -159,12 +159,12 @@ export const figureChoice = {
   },
 };
 
-/** Goes to a figure with the bug. */
+/** Shows a figure and keeps the bug. */
 export function showBugIn(figure: FigureName): void {
   assign(own, { figure, bug: own.bug.value });
 }
 
-/** Everything that Reset chapter resets. */
+/** All values that Reset chapter resets. */
 export const state: typeof own & Record<string, Item<any, any>> = {
   ...own,
   ...Object.fromEntries(
@@ -179,7 +179,7 @@ export function chosenFigure(): Partial<Items<FigureFields>> {
   return figures[state.figure.value];
 }
 
-/** What the lab is to run. */
+/** The request to the lab. */
 export function request(): LabRequest {
   const { layers, depths, stackWidth, rowWidth, seeds, placements } = chosenFigure();
   const width = stackWidth ?? rowWidth;
@@ -198,7 +198,7 @@ export function request(): LabRequest {
 /** The path of the program in a build of the project. */
 export const PROGRAM = 'build/release/bin/addnorm';
 
-/** The command that runs the same with the program. */
+/** The command that runs the same figure with the program. */
 export function command({ figure, layers, width, seeds, seed, placements, bug }: LabRequest) {
   const flags = [
     layers && `--layers ${layers.join()}`,

@@ -1,4 +1,4 @@
-// The lab: the lab's figures and verdicts, which the library itself draws and writes.
+// The chapter “The lab”. The library itself draws the figures and writes the verdicts.
 
 import { useRef } from 'preact/hooks';
 import type { LabCurve, LabPanel, Verdict } from '../../kernels/lab';
@@ -144,10 +144,10 @@ function Result({ run, request, milliseconds }: Ran) {
   );
 }
 
-/** The way to a figure that detects the bug. */
+/** A button that shows the bug in a figure that detects it. */
 function SeenElsewhere({ bug, shown }: { bug: keyof typeof SEEN_BY; shown: string }) {
   const figure = SEEN_BY[bug];
-  if (figure === shown) return null; // with other options it would
+  if (figure === shown) return null; // this figure does detect it, but not with these options
   return (
     <p>
       <Button onClick={() => showBugIn(figure)}>
@@ -157,10 +157,10 @@ function SeenElsewhere({ bug, shown }: { bug: keyof typeof SEEN_BY; shown: strin
   );
 }
 
-/** What stands for no number, and for infinity, while a sentence is translated. */
+/** Placeholders for NaN and infinity while a sentence is translated. */
 const [NAN, INFINITY] = ['9e998', '9e999'];
 
-/** The program's sentences, also where a bug has left no number. */
+/** Translates the program's sentences, including those in which a bug has left no number. */
 function inWords(text: string): string {
   const numbered = text.replace(/-?\bnan\b/g, NAN).replace(/\binf\b/g, INFINITY);
   return translated(numbered)
@@ -187,7 +187,7 @@ interface Row {
   at: Map<number, number | null>;
 }
 
-/** One row for each list of numbers that the curve has. */
+/** One row for each list of numbers of the curve. */
 function rowsOf(curve: LabCurve, id: string, name: string): Row[] {
   const lists: [string, string, (number | null)[]][] = [
     [id, name, curve.y],
@@ -229,12 +229,13 @@ function Numbers({ panel }: { panel: LabPanel }) {
   );
 }
 
-/** Blank where a curve has no such place; JSON has null for what is not finite. */
+/** The text of a cell; blank if the curve has no value there. JSON has null
+ * for a value that is not finite. */
 function cellOf(value: number | null | undefined): string {
   return value === null ? t`not finite` : numberOrBlank(value);
 }
 
-/** A table for each heat map. */
+/** One table for each heat map. */
 function Maps({ panel: { title, x, y, maps = [] } }: { panel: LabPanel }) {
   return (
     <>

@@ -1,4 +1,4 @@
-// Whether lanes stay different on their way up, and whether the product of all A amplifies.
+// Shows whether lanes stay different through the stack, and whether the product of all A amplifies.
 
 import { kernels } from '../../kernels/current';
 import type { Carried } from '../../kernels/lanes';
@@ -31,7 +31,7 @@ interface CarriedRow extends CarriedCurves {
   taken: number;
 }
 
-/** The lanes count as one where no more than this is left of a difference. */
+/** If at most this part of a difference is left, the lanes count as one. */
 const ONE = 0.01;
 
 export function CarriedLanes() {
@@ -50,7 +50,7 @@ export function CarriedLanes() {
   );
 }
 
-/** Of moved numbers. */
+/** A question about a stack with moved numbers. */
 function DifferenceGuess({ left }: { left: Carried['left'] }) {
   const end = left.at(-1)!;
   return (
@@ -64,7 +64,7 @@ function DifferenceGuess({ left }: { left: Carried['left'] }) {
   );
 }
 
-/** What is left at the end, and from where on the lanes are one. */
+/** A sentence about the difference at the end, and the sublayer from which the lanes are one. */
 function leftWords(left: Carried['left']): string {
   const one = left.findIndex((v) => v !== null && v <= ONE);
   return one === -1
@@ -129,7 +129,7 @@ function Answer() {
   );
 }
 
-/** The rows that are compared, and the chosen one; without those that no matrices carry. */
+/** The compared rows and the chosen one, without rows that matrices alone do not carry. */
 function rowsWith(chosen: RowName): CarriedRow[] {
   const names = COMPARED.includes(chosen) ? COMPARED : [...COMPARED, chosen];
   const choice = { layers: state.depth.value, moved: state.moved.value };
@@ -176,7 +176,7 @@ export function MoveAgain() {
   );
 }
 
-/** Both curves at their end. */
+/** A sentence about the last value of both curves. */
 function verdict({ left, gain, taken }: CarriedRow): string {
   const [difference, product] = [left.at(-1), gain.at(-1)];
   if (product == null) return t`The numbers overflow.`;

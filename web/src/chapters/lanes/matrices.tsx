@@ -1,4 +1,4 @@
-// The three matrices as fields: a above A, b beside it, as lanes go from left to right.
+// The three matrices as number fields: a above A, b beside it, in the order of the lanes.
 
 import { useId, useState } from 'preact/hooks';
 import type { LaneNumbers } from '../../kernels/lanes';
@@ -10,7 +10,7 @@ import { LIMIT } from './state';
 
 export function Matrices({ numbers }: { numbers: LaneNumbers }) {
   const { lanes, lanesAfter } = numbers;
-  const fixed = lanesAfter !== lanes; // a stream that grows cannot be the same at every sublayer
+  const fixed = lanesAfter !== lanes; // a growing stream has other sizes at each sublayer
   const before = Array.from({ length: lanes }, (_, j) => j);
   const after = Array.from({ length: lanesAfter }, (_, i) => i);
   const field = (part: Part, index: number, name: string) => (
@@ -87,10 +87,10 @@ interface CellProps {
   name: string;
   part: Part;
   value: number;
-  set?(value: number): void; // absent: it cannot be changed
+  set?(value: number): void; // absent: the cell is read-only
 }
 
-/** A number field that keeps what is typed as long as it is the value. */
+/** A number field that keeps the typed text as long as it equals the value. */
 function Cell({ name, part, value, set }: CellProps) {
   const id = useId();
   const [typed, setTyped] = useState<string | null>(null);
@@ -134,13 +134,13 @@ function Cell({ name, part, value, set }: CellProps) {
   );
 }
 
-/** A number within the limits, also with the minus sign that the page shows. */
+/** Reads a number within the limits. The page's minus sign is accepted. */
 function parse(text: string): number | null {
   const value = Number(text.trim().replaceAll('−', '-').replace(',', '.'));
   return text.trim() !== '' && Math.abs(value) <= LIMIT ? value : null;
 }
 
-/** As few decimals as it needs, three at most; what is smaller as a power of ten. */
+/** The number with at most three decimals and no trailing zeros. Smaller numbers use a power of ten. */
 function shortened(value: number): string {
   if (value !== 0 && Math.abs(value) < 10 ** -DECIMALS) return powerNumber(value, 0);
   return fixedNumber(value, DECIMALS).replace(/\.?0+$/, '');

@@ -1,4 +1,5 @@
-// The depth-mixing matrix as a heat map: what each sublayer reads of x and of those before it.
+// The depth-mixing matrix as a heat map: the weights with which each sublayer reads
+// x and the sublayers before it.
 
 import { useMemo, useState } from 'preact/hooks';
 import type { Mixing } from '../../kernels/lanes';
@@ -16,7 +17,7 @@ import { state } from './state';
 import { cellWords, readerName, sourceName } from './words';
 
 interface Cell {
-  reader: number; // a row: a sublayer, or last the exit
+  reader: number; // a row: a sublayer, or the exit as the last one
   source: number; // a column: 0 is x
 }
 
@@ -72,7 +73,7 @@ function within(mixing: Mixing, { reader, source }: Cell): Cell {
 
 const TOP = 48;
 const FOOT = 14;
-const LEAST_PITCH = 17; // of names that stand beside each other
+const LEAST_PITCH = 17; // the minimum distance of names side by side
 
 interface Layout {
   map: Box;
@@ -142,7 +143,8 @@ function Drawing({ mixing, cell, box }: DrawingProps) {
   );
 }
 
-/** Colours are in parts of the largest in the row, as a norm follows that does not see its size. */
+/** A row of cells. Colours are relative to the row's largest value, because a
+ * norm follows that ignores scale. */
 function RowCells({ row, at }: { row: (number | null)[]; at(source: number): Box }) {
   const most = largest(row.map((v) => v ?? 0)) || 1;
   const texts = row.map((v) => (v === null ? '' : fixedNumber(v, Math.abs(v) < 9.95 ? 2 : 1)));
@@ -169,7 +171,7 @@ interface CellsProps {
   point(cell: Cell | null): void;
 }
 
-/** A slider over the cells, for keys, pointers and screen readers. */
+/** A slider over the cells, for the keyboard, pointers and screen readers. */
 function Cells({ mixing, cell, words, width, point }: CellsProps) {
   const { map } = layoutOf(width, mixing);
   const choose = (to: Cell) => {

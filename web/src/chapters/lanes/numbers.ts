@@ -1,4 +1,4 @@
-// The numbers of the chosen arrangement, and what the module makes of them.
+// The numbers of the chosen arrangement, and the results that the module computes from them.
 
 import type { AddNormOptions } from 'addnorm';
 import { kernels } from '../../kernels/current';
@@ -13,13 +13,13 @@ export const FEATURES = 3;
 
 let table: Map<string, LaneRow> | undefined;
 
-/** The row of the library's table; of one's own there is none. */
+/** The row of the library's table; undefined for the reader's own numbers. */
 export function rowOf(name: RowName): LaneRow | undefined {
   table ??= new Map(kernels.lanes.rows().map((row) => [row.name, row]));
   return table.get(name);
 }
 
-/** The reader's own numbers. Lists of a link that do not fit together are cut, or filled with 0. */
+/** The reader's own numbers. Lists in a link whose lengths do not match are cut, or filled with 0. */
 export function ownNumbers(): LaneNumbers {
   const read = state.read.value;
   const lanes = read.length;
@@ -39,12 +39,12 @@ interface StackChoice {
   moved: boolean;
 }
 
-/** Whether the reader chooses how many lanes a row has. */
+/** Whether the reader can choose the row's number of lanes. */
 export function hasFreeLanes(row: LaneRow): boolean {
   return !row.grows && row.least < row.most;
 }
 
-/** A stack of the row, with the lanes that the reader has chosen where they are free. */
+/** A stack of the row. Where the row leaves the number of lanes free, the reader's choice is used. */
 export function stackOf(name: RowName, { layers, moved }: StackChoice): LaneStack {
   if (name === 'own') return { layers, own: ownNumbers() };
   const row = rowOf(name)!;
@@ -52,7 +52,7 @@ export function stackOf(name: RowName, { layers, moved }: StackChoice): LaneStac
   return { row, layers, lanes, moved, seed: state.seed.value };
 }
 
-/** A stack in which each lane takes this share from the others at every sublayer, as much from each. */
+/** A stack in which each lane takes this share from the others at every sublayer, in equal parts. */
 export function evenStack(layers: number, share: number): LaneStack {
   const lanes = Number(state.lanes.value);
   const carry = Array.from({ length: lanes * lanes }, (_, k) =>
@@ -62,7 +62,7 @@ export function evenStack(layers: number, share: number): LaneStack {
   return { layers, own: { lanes, lanesAfter: lanes, read: ones, carry, write: ones } };
 }
 
-/** How much a lane takes from the others at one sublayer: the mean over all. */
+/** The share that a lane takes from the others at one sublayer, as the mean over all sublayers. */
 export function taken(sublayers: readonly LaneNumbers[]): number {
   const shares = sublayers.map(({ lanes, carry }) =>
     sum(carry.map((v, k) => (k % (lanes + 1) === 0 ? 0 : Math.abs(v) / lanes))),
@@ -76,7 +76,7 @@ export function chosenNumbers(): LaneNumbers {
   return kernels.lanes.numbers(stack)[state.sublayer.value - 1];
 }
 
-/** Whether a row has learned numbers that training moves. */
+/** Whether the row has learned numbers that training moves. */
 export function moves(name: RowName): boolean {
   const [start, end] = [false, true].map((moved) =>
     kernels.lanes.mixing(stackOf(name, { layers: 3, moved })),
@@ -86,7 +86,7 @@ export function moves(name: RowName): boolean {
 
 export type Part = 'read' | 'carry' | 'write';
 
-/** Changes one number; the numbers that are shown become the reader's own. */
+/** Changes one number. The displayed numbers become the reader's own. */
 export function setNumber(shown: LaneNumbers, part: Part, index: number, value: number): void {
   const numbers = (of: Part) =>
     shown[of].map((v, i) => (of === part && i === index ? value : Number(v.toPrecision(4))));
@@ -98,7 +98,8 @@ export function setNumber(shown: LaneNumbers, part: Part, index: number, value: 
   });
 }
 
-/** Own numbers for so many lanes: each keeps most of itself, and the first is read and written most. */
+/** Sets own numbers for this many lanes. Each lane keeps most of itself; the
+ * first has the largest weights. */
 export function startOver(lanes: number): void {
   const all = Array.from({ length: lanes }, (_, i) => i);
   const off = lanes === 1 ? 0 : 0.2 / (lanes - 1);
@@ -113,7 +114,7 @@ export function startOver(lanes: number): void {
   });
 }
 
-/** What passes through one sublayer. */
+/** The values that pass through one sublayer. */
 export interface Step {
   x: number[][];
   z: number[];
@@ -132,7 +133,7 @@ export function step(numbers: LaneNumbers, row: LaneRow | undefined): Step {
   return { x: inRows(x, lanes), z: [...z], f: [...f], next: inRows(next, lanesAfter) };
 }
 
-/** The lanes of a token, and what F computes, rounded so that they can be read. */
+/** The values of a token's lanes and the output of F, rounded for display. */
 function drawn(lanes: number): [x: Float64Array, f: Float64Array] {
   const draw = normal(state.values.value + 11);
   const values = Float64Array.from({ length: (MOST_LANES + 1) * FEATURES }, () =>

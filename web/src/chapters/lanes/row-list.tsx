@@ -1,4 +1,4 @@
-// The arrangements as a list, to stand beside what they change.
+// The list of arrangements, placed next to the settings that it changes.
 
 import { t } from '../../language/text';
 import { Select } from '../../ui/controls';

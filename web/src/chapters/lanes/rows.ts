@@ -1,4 +1,4 @@
-// The arrangements that a reader can choose, by what their stream is, each with a sentence.
+// The selectable arrangements, grouped by the kind of their stream, with a sentence about each.
 
 import { t } from '../../language/text';
 
@@ -68,7 +68,7 @@ export const LABELS = Object.fromEntries(
   ROW_NAMES.map((name) => [name, ROWS[name].label]),
 ) as Record<RowName, string>;
 
-/** In the order in which they are shown. */
+/** The groups in their order on the page. */
 export const GROUPS: { legend: string; names: readonly RowName[] }[] = [
   { legend: t`By hand`, names: ['own'] },
   { legend: t`One lane`, names: ['pre', 'post'] },

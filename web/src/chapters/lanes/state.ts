@@ -1,18 +1,18 @@
-// What a reader can change in the chapter on lanes.
+// The state of the chapter on lanes.
 
 import { answer, choice, flag, number, seed, vector } from '../../state/fields';
 import { defineState } from '../../state/store';
 import { ROW_NAMES } from './rows';
 
 export const MOST_LANES = 4;
-export const LIMIT = 9.99; // of a number of one's own, either way
+export const LIMIT = 9.99; // the largest absolute value of an own number
 
 const bounds = { min: -LIMIT, max: LIMIT };
 
 export const state = defineState('ln', {
   row: choice(ROW_NAMES, 'own'),
   lanes: choice(['2', '3', '4'], '4'),
-  /** Your own numbers, of as many lanes as there are numbers in `read`. */
+  /** The reader's own numbers, for as many lanes as `read` has numbers. */
   read: vector([1, 0.5], { ...bounds, minLength: 1, maxLength: MOST_LANES }),
   carry: vector([0.8, 0.2, 0.2, 0.8], { ...bounds, minLength: 1, maxLength: MOST_LANES ** 2 }),
   write: vector([1, 0.4], { ...bounds, minLength: 1, maxLength: MOST_LANES }),
@@ -27,7 +27,7 @@ export const state = defineState('ln', {
 
   guess: answer(['none', 'most', 'half', 'nothing']),
   depth: number({ min: 4, max: 48, step: 2, initial: 24 }),
-  /** What each lane takes from the others, if all mix alike. */
+  /** The share that each lane takes from the others in even mixing. */
   even: number({ min: 0, max: 0.5, step: 0.01, initial: 0.05 }),
   moved: flag(true),
   seed: seed(),

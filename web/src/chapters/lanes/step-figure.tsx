@@ -1,4 +1,4 @@
-// One sublayer: lanes that are carried, read by F, and written by it. A path is as wide as its number.
+// One sublayer: lanes are carried, read by F and written by F. A path's width shows its number.
 
 import type { LaneNumbers, LaneRow } from '../../kernels/lanes';
 import { plural, t } from '../../language/text';
@@ -12,7 +12,7 @@ import { FEATURES, type Step } from './numbers';
 
 interface StepFigureProps {
   numbers: LaneNumbers;
-  row: LaneRow | undefined; // of one's own numbers there is none
+  row: LaneRow | undefined; // undefined for own numbers
   step: Step;
 }
 
@@ -67,7 +67,7 @@ function layoutOf(width: number, { lanes, lanesAfter }: LaneNumbers): Layout {
   const left = label;
   const right = width - strip.width - end;
   const floor = TITLE + Math.max(lanes, lanesAfter) * pitch + (isWide ? 62 : 48);
-  const room = right - left - strip.width; // between z and f, if they stood below the lanes
+  const room = right - left - strip.width; // between z and f, if these were below the lanes
   const inset = Math.max(0, Math.min(190, 0.25 * room, (room - 84) / 2));
   const z = { ...strip, x: left + inset, y: floor };
   const f = { ...strip, x: right - inset, y: floor };
@@ -119,7 +119,7 @@ function Drawing({ numbers, row, step, layout }: StepFigureProps & { layout: Lay
   );
 }
 
-/** With one decimal where there is no room for more. */
+/** The values as texts, with one decimal if there is no room for more. */
 function textsIn(width: number, values: number[]): string[] {
   const texts = alignedNumbers(values);
   const fit = Math.max(...texts.map((text) => textWidth(text))) < width - 2;
@@ -186,7 +186,7 @@ function Names({ layout: { before, after, z, f } }: { layout: Layout }) {
   );
 }
 
-/** The arrow between two boxes that stand side by side. */
+/** The arrow between two boxes side by side. */
 function Flow({ from, to }: { from: Box; to: Box }) {
   const points: Point[] = [
     [from.x + from.width + 2, middle(from)],
@@ -195,7 +195,7 @@ function Flow({ from, to }: { from: Box; to: Box }) {
   return <Line points={points} colour="var(--branch)" arrow={8} />;
 }
 
-/** Where the row has norms, in words at their places. */
+/** The labels of the row's norms at their positions. */
 function Norms({ row, layout }: { row: LaneRow | undefined; layout: Layout }) {
   const { before, after, sublayer } = layout;
   const last = before.at(-1)!;
@@ -238,7 +238,7 @@ interface Link {
   name: string;
 }
 
-/** Small numbers first, so that large ones lie above them. */
+/** The paths. Small numbers come first, so that large ones are drawn above them. */
 function Paths({ numbers, layout }: { numbers: LaneNumbers; layout: Layout }) {
   const links = linksOf(numbers, layout).filter(({ number }) => number !== 0);
   const most = Math.max(1, largest(links.map(({ number }) => number)));

@@ -1,4 +1,4 @@
-// The symmetry trap: the gradient of A where all lanes are equal.
+// The symmetry trap: the gradient of A when all lanes are equal.
 
 import { kernels } from '../../kernels/current';
 import { t } from '../../language/text';
@@ -16,7 +16,8 @@ const LANES = 3;
 const FEATURES = 4;
 const SEED = 5;
 
-/** Lanes that differ by so much, from none at 0, and a gradient of X′ that differs from lane to lane. */
+/** The gradients for lanes that differ by `state.differ` (0: all equal), and for a dX′
+ * that differs from lane to lane. */
 function gradients() {
   const draw = normal(SEED);
   const drawn = (count: number) => Float64Array.from({ length: count }, draw);
@@ -101,11 +102,11 @@ function words(part: number): string {
 
 const TITLE = 26;
 const LABELS = 20;
-const LEFT = 46; // for the names of rows
+const LEFT = 46; // space for the row names
 
 function layoutOf(width: number): { boxes: Box[]; height: number } {
   const narrow = width < 560;
-  const beside = Math.min(66, (width - 3 * LEFT - 16) / (3 * LANES)); // with room for names
+  const beside = Math.min(66, (width - 3 * LEFT - 16) / (3 * LANES)); // leaves space for names
   const cell = { width: narrow ? 74 : beside, height: narrow ? 30 : 34 };
   const size = { width: LANES * cell.width, height: LANES * cell.height };
   const full = TITLE + LABELS + size.height + 18;

@@ -89,7 +89,7 @@ function AdvancedMark() {
   return <span class="lanes-advanced">{t`Advanced`}</span>;
 }
 
-/** What stands before the advanced part. */
+/** The note at the start of the advanced part. */
 function Advanced() {
   return (
     <p class="card">
@@ -270,7 +270,7 @@ const PARTS = [
   ['write', 'b', t`writes`],
 ] as const;
 
-/** How the row makes its numbers. */
+/** The formulas for the row's numbers. */
 function Formulas({ row }: { row: LaneRow }) {
   return (
     <dl class="lanes-formulas">
@@ -299,7 +299,7 @@ const OWN_LANES: ChoiceField<string> = {
   read: (text) => text,
 };
 
-/** How many lanes: of a row that leaves them free, or of one's own numbers, which then start over. */
+/** The number of lanes: free in some rows and in own numbers. Changing it resets own numbers. */
 function LanesChoice({ row, lanes }: { row: LaneRow | undefined; lanes: number }) {
   if (row && hasFreeLanes(row)) return <Choice label={t`Lanes`} item={state.lanes} />;
   if (row) return <p class="lanes-count">{laneCount(lanes)}</p>;

@@ -13,7 +13,7 @@ export function sourceName(column: number): string {
   return column === 0 ? 'x' : t`sublayer ${column}`;
 }
 
-/** One entry of M, in a sentence. */
+/** A sentence about one entry of M. */
 export function cellWords(mixing: Mixing, row: number, column: number): string {
   const weight = mixing[row][column];
   if (weight === null) return t`This weight is not a finite number.`;
@@ -26,10 +26,10 @@ export function cellWords(mixing: Mixing, row: number, column: number): string {
   return t`${capital(readerName(mixing, row))} reads ${what} with weight ${roundNumber(weight, 3)}; ${share}.`;
 }
 
-/** The weights of the last sublayer, in a sentence. */
+/** A sentence about the weights of the last sublayer. */
 export function lastWords(mixing: Mixing): string {
   const row = mixing.length - 2;
-  const weights = mixing[row].slice(1, row + 1); // of the sublayers before it
+  const weights = mixing[row].slice(1, row + 1); // the previous sublayers
   if (weights.some((v) => v === null)) return t`Its weights are not finite numbers.`;
   const sizes = (weights as number[]).map(Math.abs);
   const [first, last, most, least] = [
@@ -70,9 +70,9 @@ function spreadWords(name: string, { most, least, alternates }: Spread): string 
     : t`${name} reads those before it with weights that differ by up to a factor of ${factor}.`;
 }
 
-const NEAR = 1e-3; // as far from 1 as sums that are meant to be 1 may be
+const NEAR = 1e-3; // tolerance for sums that should be 1
 
-/** What is special about A, b and a; one sentence each. */
+/** Special properties of A, b and a, one sentence each. */
 export function numbersWords(numbers: LaneNumbers): string[] {
   const { lanes, lanesAfter, read, carry, write } = numbers;
   if (lanes === 1 && lanesAfter === 1) return oneLaneWords(numbers);

@@ -10,17 +10,17 @@ import { EDGE } from './plot';
 import { ranked } from './words';
 
 const ROW = 24;
-const SIDE = 88; // of the map: its rows' names
+const SIDE = 88; // space for the row names
 const HEAD = 26;
 const FOOT = 34;
-const LEAST_PITCH = 20; // of names that stand beside each other
+const LEAST_PITCH = 20; // the minimum distance of names side by side
 
 interface FeatureMapProps {
   rows: readonly number[][]; // the RMS of each feature, layer by layer
 }
 
 export function FeatureMap({ rows }: FeatureMapProps) {
-  const order = ranked(rows.at(-1)!); // the largest at the end first
+  const order = ranked(rows.at(-1)!); // by size at the end, the largest first
   const title = t`RMS of each feature of the stream`;
   const nameOf = (row: number) => (row === rows.length - 1 ? t`the end` : t`layer ${row}`);
   return (
@@ -77,7 +77,7 @@ function Map({ rows, order, nameOf, width }: MapProps) {
   );
 }
 
-/** As many as there is room for. */
+/** The names of as many features as fit. */
 function FeatureNames({ order, cell }: { order: readonly number[]; cell: number }) {
   const every = Math.ceil(LEAST_PITCH / cell);
   return (
@@ -97,7 +97,7 @@ function FeatureNames({ order, cell }: { order: readonly number[]; cell: number 
   );
 }
 
-/** A little larger than its place, so that no seam shows. */
+/** A cell, slightly enlarged so that no seam shows. */
 function Cell({ box, part, name }: { box: Box; part: number; name?: string }) {
   const [width, height] = [box.width + 0.3, box.height + 0.3];
   return (
@@ -107,7 +107,7 @@ function Cell({ box, part, name }: { box: Box; part: number; name?: string }) {
   );
 }
 
-/** What the colours of the map mean. */
+/** The colour scale of the map. */
 function Scale({ x, y, most }: { x: number; y: number; most: number }) {
   const steps = Array.from({ length: 20 }, (_, i) => i / 19);
   return (

@@ -1,4 +1,4 @@
-// What each norm has learned of γ.
+// The learned γ of each norm.
 
 import { t } from '../../language/text';
 import { linearTicks, YAxis } from '../../ui/axes';
@@ -63,7 +63,7 @@ interface NormProps {
   gamma: Float32Array;
   colour: string;
   x: number;
-  half: number; // of the median's width
+  half: number; // half the width of the median
   y(value: number): number;
 }
 

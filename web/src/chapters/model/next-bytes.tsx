@@ -1,4 +1,4 @@
-// What may follow the prompt.
+// The predicted bytes after the prompt.
 
 import { scaleLinear } from 'd3-scale';
 import type { Prediction } from '../../kernels/trained';
@@ -14,19 +14,19 @@ import { byteName, ranked } from './words';
 interface NextBytesProps {
   whole: Prediction;
   without?: Prediction;
-  skipped?: string; // what that one does without
+  skipped?: string; // the part that `without` lacks
 }
 
-/** Of one network. */
+/** The predictions of one network. */
 interface Chances extends Named {
   next: Float64Array;
 }
 
 const SHOWN = 8;
 const BAR = 12;
-const PITCH = 13; // of the bars of one byte
+const PITCH = 13; // between the bars of one byte
 
-/** The likeliest bytes after the prompt, by the whole network and by one that lacks something. */
+/** The likeliest bytes after the prompt, for the whole network and for one without a part. */
 export function NextBytes({ whole, without, skipped }: NextBytesProps) {
   const bytes = ranked([...whole.next]).slice(0, SHOWN);
   const networks: Chances[] = [
@@ -58,7 +58,7 @@ export function NextBytes({ whole, without, skipped }: NextBytesProps) {
   );
 }
 
-/** Below the names, where there is more than one. */
+/** The top of the bars: below the names if there are several networks. */
 const topOf = ({ length }: readonly Chances[]) => EDGE + (length > 1 ? 1.5 * LINE : 0);
 const pitchOf = ({ length }: readonly Chances[]) => 8 + PITCH * length;
 
@@ -99,7 +99,7 @@ function chance(share: number): string {
   return share < 0.001 ? '< 0.1 %' : percent(share);
 }
 
-/** The prompt, and how the network goes on. */
+/** The prompt and the network's continuation. */
 export function Continuation({ prompt, prediction }: { prompt: string; prediction: Prediction }) {
   return (
     <p class="model-text">

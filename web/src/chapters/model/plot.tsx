@@ -1,4 +1,4 @@
-// What the figures of a reading share: the looks of their parts, and a plot of columns.
+// Shared parts of the figures of a reading: names, sizes, and a plot of columns.
 
 import { scaleLinear } from 'd3-scale';
 import { t } from '../../language/text';
@@ -12,7 +12,7 @@ export const LINE = 16;
 export const ATTENTION = { name: t`attention`, colour: 'var(--series-1)' };
 export const FEED_FORWARD = { name: t`feed-forward`, colour: 'var(--series-3)' };
 export const FINAL = { name: t`final norm`, colour: 'var(--series-4)' };
-/** What a sublayer is, of those counted over all layers. */
+/** The kind of a sublayer, with sublayers counted over all layers. */
 export const partOf = (sublayer: number) => (sublayer % 2 === 0 ? ATTENTION : FEED_FORWARD);
 
 export interface Named {
@@ -20,7 +20,7 @@ export interface Named {
   colour: string;
 }
 
-/** Names in a row above a plot, each in its colour. */
+/** Names in a row above a plot, each with its colour. */
 export function Names({ names }: { names: readonly Named[] }) {
   let x = EDGE;
   return names.map(({ name, colour }) => {
@@ -42,7 +42,7 @@ interface PlotSize {
   height: number;
 }
 
-/** A plot with a y axis and a column for each of so many things. */
+/** The scales of a plot with a y axis and `count` columns. */
 export function columns(count: number, domain: [number, number], { width, height }: PlotSize) {
   const top = EDGE + 2 * LINE;
   const box: Box = { x: 44, y: top, width: width - 44 - EDGE, height: height - top - 36 };
@@ -51,7 +51,7 @@ export function columns(count: number, domain: [number, number], { width, height
   return { box, y, step, centre: (i: number) => box.x + (i + 0.5) * step };
 }
 
-/** The names of layers below their columns, `each` columns to a layer. */
+/** The names of layers below their columns. Each layer has `each` columns. */
 export function LayerNames({
   box,
   step,

@@ -1,4 +1,4 @@
-// The prompts as a list, to stand beside what they change.
+// The list of prompts, placed next to the figures that it changes.
 
 import { t } from '../../language/text';
 import { NameList } from '../../ui/name-list';

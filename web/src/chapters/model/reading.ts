@@ -1,4 +1,4 @@
-// What the network makes of the newest prompt, computed in a worker.
+// The network's reading of the newest prompt, computed in a worker.
 
 import { batch, signal } from '@preact/signals';
 import { networkFile } from '../../kernels/files';
@@ -8,7 +8,7 @@ import type { PromptReading } from '../../kernels/trained';
 import { t } from '../../language/text';
 
 export interface Shown {
-  prompt: string; // that has been read
+  prompt: string; // the prompt of `reading`
   reading: PromptReading;
 }
 
@@ -33,7 +33,7 @@ let loading: Promise<ArrayBuffer> | undefined;
 
 function network(): Promise<ArrayBuffer> {
   return (loading ??= networkFile().catch(() => {
-    loading = undefined; // to be tried again
+    loading = undefined; // allows another try
     throw new Error(t`The network could not be loaded; is the server still there?`);
   }));
 }

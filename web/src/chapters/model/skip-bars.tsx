@@ -1,4 +1,4 @@
-// What becomes of the loss where a layer or a sublayer is skipped.
+// The loss when a layer or a sublayer is skipped.
 
 import type { Prediction } from '../../kernels/trained';
 import { t } from '../../language/text';
@@ -14,7 +14,7 @@ interface SkipBarsProps {
   whole: Prediction;
   without: readonly Prediction[];
   part: 'layer' | 'sublayer';
-  chosen: number; // the layer that is skipped below; −1: none
+  chosen: number; // the layer skipped below; −1: none
 }
 
 const HEIGHT = 280;
@@ -80,7 +80,7 @@ interface BarProps {
   loss: number;
   i: number;
   colour: string;
-  name: string; // of what is left out
+  name: string; // the name of the skipped part
 }
 
 function Bar({ plot: { y, step, centre }, loss, i, colour, name }: BarProps) {

@@ -1,4 +1,4 @@
-// What becomes of the network where a layer is left out: a guess first, then the measurement.
+// The network without a layer: first a guess, then the measurement.
 
 import { t, Trans } from '../../language/text';
 import { ChapterLink, Choice } from '../../ui/controls';

@@ -1,14 +1,14 @@
-// What a reader can change in the chapter about a trained network.
+// The state of the chapter about a trained network.
 
 import { plural, t } from '../../language/text';
 import { answer, choice, type Field, FieldError } from '../../state/fields';
 import { defineState } from '../../state/store';
 
-/** Of the network. */
+/** The sizes of the network. */
 export const LAYERS = 8;
 export const CONTEXT = 128;
 
-/** A text of so many bytes that the network can read it and predict at least one. */
+/** A text of 2 to CONTEXT bytes, so that the network can predict at least one byte. */
 function prompt(initial: string): Field<string> {
   return {
     initial,
@@ -49,9 +49,9 @@ const layers = Array.from({ length: LAYERS }, (_, l) => String(l));
 
 export const state = defineState('rm', {
   prompt: prompt(PROMPTS[0].prompt),
-  /** Where the layer stands that a reader thinks is missed most. */
+  /** The reader's guess of the position of the most important layer. */
   guess: answer(['none', 'first', 'middle', 'last']),
   part: choice(['layer', 'sublayer'], 'layer'),
-  /** The layer that the second prediction does without. */
+  /** The layer that the second prediction skips. */
   skip: choice(['none', ...layers], 'none'),
 });

@@ -1,4 +1,4 @@
-// A small network that has been trained: what it makes of a prompt, layer by layer.
+// The chapter about a small trained network: its reading of a prompt, layer by layer.
 
 import { networkMissing } from '../../kernels/files';
 import type { PromptReading } from '../../kernels/trained';
@@ -40,7 +40,7 @@ export function RealModel() {
   );
 }
 
-/** A prompt, and what the network makes of it. */
+/** A prompt, and the network's reading of it. */
 function Prompted() {
   return (
     <>
@@ -60,7 +60,7 @@ function Prompted() {
 
 function Results({ prompt, reading }: Shown) {
   const { layers, width, context, parameters, gammas } = reading.network;
-  const rows = reading.features.filter((_, i) => i % 2 === 0); // what layers read, and the end
+  const rows = reading.features.filter((_, i) => i % 2 === 0); // at each layer, and the end
   return (
     <>
       <p class="hint">

@@ -1,4 +1,4 @@
-// What a reading shows, in sentences.
+// The sentences about a reading.
 
 import type { Prediction, PromptReading } from '../../kernels/trained';
 import { t } from '../../language/text';
@@ -6,14 +6,14 @@ import { capital } from '../../ui/names';
 import { fixedNumber, percent, roundNumber } from '../../ui/numbers';
 import { mean } from '../../ui/vectors';
 
-/** Each sublayer's branch over the stream that it is added to, as RMS. */
+/** The RMS of each sublayer's branch, relative to that of the stream that it is added to. */
 export function shares({ stream, branch }: Pick<PromptReading, 'stream' | 'branch'>): number[] {
   return branch.map((b, i) => b / stream[i]);
 }
 
 type Growth = Pick<PromptReading, 'stream' | 'branch'>;
 
-/** Where the stream is largest, and how it ends. */
+/** A sentence about the stream's maximum and its end. */
 export function growthWords({ stream }: Pick<Growth, 'stream'>): string {
   const last = stream.length - 1;
   const top = stream.indexOf(Math.max(...stream));
@@ -24,12 +24,12 @@ export function growthWords({ stream }: Pick<Growth, 'stream'>): string {
   return t`${begins}, is largest ${placeName(top)}, with ${most}, and ends with ${end}.`;
 }
 
-/** A place of the stream, of those before each sublayer. */
+/** The name of a position in the stream, among those before each sublayer. */
 function placeName(place: number): string {
   return place % 2 === 0 ? t`before layer ${place / 2}` : t`in layer ${(place - 1) / 2}`;
 }
 
-/** How much the first layer, those between and the last add. */
+/** A sentence about the shares of the first layer, the middle ones and the last. */
 export function priceWords(reading: Growth): string {
   const share = shares(reading);
   const of = (from: number, to?: number) => mean(share.slice(from, to));
@@ -78,18 +78,18 @@ export function gammaWords(gammas: readonly Float32Array[]): string {
     unequally.`;
 }
 
-/** The norm before this sublayer, or the final one. */
+/** The name of the norm before this sublayer, or of the final norm. */
 export function normName(norm: number, norms: number): string {
   if (norm === norms - 1) return t`the final norm`;
   return t`the norm before ${sublayerName(norm)}`;
 }
 
-/** Of the sublayers counted over all layers. */
+/** The name of a sublayer, counted over all layers. */
 export function sublayerName(sublayer: number): string {
   return sublayer % 2 === 0 ? t`attention ${sublayer >> 1}` : t`feed-forward ${sublayer >> 1}`;
 }
 
-/** The layers whose loss is the highest and the lowest. */
+/** The layers without which the loss is highest and lowest. */
 export function extremes(without: readonly Prediction[]): { worst: number; least: number } {
   const losses = without.map(({ loss }) => loss);
   return {
@@ -98,7 +98,7 @@ export function extremes(without: readonly Prediction[]): { worst: number; least
   };
 }
 
-/** Where a layer stands, as the guesses call it. */
+/** The position of a layer, in the words of the guess. */
 export function placeOf(layer: number, layers: number): 'first' | 'middle' | 'last' {
   return layer === 0 ? 'first' : layer === layers - 1 ? 'last' : 'middle';
 }
@@ -116,7 +116,7 @@ export function skipWords({ whole, withoutLayer }: PromptReading): string {
   return `${losses} ${reason}`;
 }
 
-/** A byte as a reader sees it. */
+/** The text for a byte. */
 export function byteName(byte: number): string {
   if (byte === 32) return t`space`;
   if (byte === 10) return t`new line`;

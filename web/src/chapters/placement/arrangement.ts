@@ -7,10 +7,10 @@ import type { TokenNorm } from '../../ui/names';
 import { factor, type FactorName, factorNames, FACTORS, type FactorSlot } from './factors';
 import { state } from './state';
 
-/** The name of an arrangement that has none. */
+/** The label of an arrangement without a name. */
 export const OWN = t`your own`;
 
-/** The arrangement that the switches are set to. */
+/** The arrangement that the switches describe. */
 export function chosenArrangement(): Arrangement {
   return {
     before: state.before.value,
@@ -18,7 +18,7 @@ export function chosenArrangement(): Arrangement {
     after: state.after.value,
     skip: state.skip.value,
     gain: state.gain.value,
-    beforeScale: state.before.value ? state.scale.value : 'none', // it is the norm's
+    beforeScale: state.before.value ? state.scale.value : 'none', // needs the norm
     initialGain: state.weights.value,
     finalNorm: state.final.value,
   };

@@ -1,4 +1,4 @@
-// Stream and gradient by layer with first weights: this arrangement beside post and pre.
+// Stream and gradient by layer at initialization, for this arrangement, post-norm and pre-norm.
 
 import type { Placement } from '../../kernels/kernels';
 import { t } from '../../language/text';

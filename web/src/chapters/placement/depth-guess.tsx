@@ -1,4 +1,4 @@
-// How deep a gradient gets in post-norm and in pre-norm: a guess, then the measurement.
+// The depth that a gradient reaches in post-norm and in pre-norm: a guess, then the measurement.
 
 import type { Placement } from '../../kernels/kernels';
 import { Measurer } from '../../kernels/sessions';
@@ -37,7 +37,7 @@ export function DepthGuess({ table }: { table: Placement[] }) {
   );
 }
 
-/** Takes layer 0's gradient over the last layer's. */
+/** The question. `pre` and `post` are layer 0's gradient over the last layer's. */
 function Question({ pre, post }: { pre: number; post: number }) {
   const arrives = (ratio: number) => fateOf(ratio) === 'arrives';
   const one = arrives(pre) ? 'pre' : arrives(post) ? 'post' : 'neither';

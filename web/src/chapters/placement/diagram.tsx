@@ -9,7 +9,7 @@ import { pressable } from '../../ui/marks';
 import { factor, type FactorSlot } from './factors';
 import { state } from './state';
 
-const STREAM = 76; // where the stream runs, and the branch
+const STREAM = 76; // x of the stream and of the branch
 const BRANCH = 224;
 
 export function Diagram({ arrangement }: { arrangement: Arrangement }) {
@@ -73,7 +73,7 @@ interface SlotProps {
   item: Item<boolean>;
 }
 
-/** A place for a norm; it is put there and taken away by a click or a key, as by its checkbox. */
+/** A slot for a norm. A click or a key toggles it, like its checkbox. */
 function Slot({ x, y, name, norm, item }: SlotProps) {
   const toggle = () => (item.value = !item.value);
   return (

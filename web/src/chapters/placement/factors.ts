@@ -4,9 +4,9 @@ import { t } from '../../language/text';
 
 interface Factor {
   label: string;
-  /** What a reader should know when choosing it. */
+  /** A note for readers who choose it. */
   note?: string;
-  /** The factor in formulas; for the skip path it includes x. '' where a formula omits it. */
+  /** The factor in formulas; for the skip path it includes x. '' if a formula omits it. */
   tex: string;
 }
 

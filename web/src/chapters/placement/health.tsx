@@ -1,4 +1,4 @@
-// Whether the gradient still arrives while a stack trains.
+// The gradient that arrives at layer 0 while a stack trains.
 
 import { t } from '../../language/text';
 import { LineChart } from '../../ui/line-chart';
@@ -28,7 +28,7 @@ export function HealthChart({ runs }: HealthChartProps) {
   );
 }
 
-/** How little of the gradient was left, without and with warm-up. */
+/** A sentence about the smallest gradient, without and with warm-up. */
 export function healthWords(without: readonly Health[], warmed: readonly Health[]): string {
   const [cold, warm] = [without, warmed].map(least);
   const [a, b, cosine] = [cold.gradient, warm.gradient, cold.tokenCosine].map((v) =>

@@ -1,12 +1,12 @@
-// A text that may be too long for a link.
+// A text field whose value may be too long for a link.
 
 import { t } from '../../language/text';
 import { type Field, FieldError } from '../../state/fields';
 
-/** A longer text is replaced in the link by a name that only the page that made it can read. So undo
- * and redo work, and whoever opens the link elsewhere gets a message. */
+/** The longest text that a link contains. A longer text is replaced by a key that only this page
+ * can resolve. Undo and redo therefore work, and a link opened elsewhere shows a message. */
 export const IN_LINK = 2000;
-const KEPT = 50; // of the long texts, the newest
+const KEPT = 50; // the number of long texts kept, the newest ones
 
 export function longText(maxLength: number): Field<string> {
   const known = new Map<string, string>();
@@ -15,7 +15,7 @@ export function longText(maxLength: number): Field<string> {
     write(value) {
       if (value.length <= IN_LINK) return value;
       const name = `long:${value.length}:${hash(value)}`;
-      known.delete(name); // so that it becomes the newest
+      known.delete(name); // makes it the newest
       known.set(name, value);
       if (known.size > KEPT) known.delete(known.keys().next().value!);
       return name;
@@ -34,7 +34,7 @@ export function longText(maxLength: number): Field<string> {
   };
 }
 
-/** FNV-1a, 32 bits. */
+/** The FNV-1a hash with 32 bits. */
 function hash(text: string): string {
   let h = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) h = Math.imul(h ^ text.charCodeAt(i), 0x01000193);

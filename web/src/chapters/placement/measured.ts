@@ -1,4 +1,4 @@
-// The chosen stack with its first weights, measured beside post-norm and pre-norm.
+// Measurements of the chosen stack, post-norm and pre-norm with their initial weights.
 
 import type { Placement, StackMeasurement } from '../../kernels/kernels';
 import { type MeasureJob, Measurer } from '../../kernels/sessions';
@@ -8,18 +8,18 @@ import { OWN, rowOf } from './arrangement';
 import { chosenStack, chosenText } from './stack';
 
 interface NamedJob extends MeasureJob {
-  placements: string[]; // of the stacks; the first is the chosen one
+  placements: string[]; // the stacks' placements; the first is the chosen one
 }
 
 const measurer = new Measurer<NamedJob>();
 export const { measured } = measurer;
 
-/** What is wrong with the text or the stack, in the kernels' words. */
+/** The kernels' error message about the text or the stack. */
 export const measureProblem = measurer.problem;
 
-let newest = ''; // of what has been asked for
+let newest = ''; // the newest request
 
-/** Whoever shows the measurements asks for them; they are made once. */
+/** Requests the measurements. Repeated requests of the same job are ignored. */
 export function request(job: NamedJob): void {
   const asked = JSON.stringify(job);
   if (asked !== newest) void measurer.request(job);
@@ -39,7 +39,7 @@ export function jobOf(table: Placement[]): NamedJob {
 
 export interface Shown extends Look {
   placement: string;
-  name: string; // in charts
+  name: string; // the name in charts
   measurement: StackMeasurement;
 }
 

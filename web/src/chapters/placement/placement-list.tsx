@@ -1,4 +1,4 @@
-// The named placements as a list.
+// The list of named placements.
 
 import type { Placement } from '../../kernels/kernels';
 import { t } from '../../language/text';

@@ -1,4 +1,4 @@
-// Pre-norm's price, drawn: where the stream grows, later layers turn it less.
+// The price of pre-norm as curves: as the stream grows, later layers turn it less.
 
 import type { Placement } from '../../kernels/kernels';
 import { t } from '../../language/text';
@@ -53,7 +53,7 @@ function Turns({ stacks }: { stacks: readonly Shown[] }) {
 
 const FROM_ZERO = [0, 0] as const;
 
-/** What the curves of pre-norm and post-norm show. */
+/** Sentences about the curves of pre-norm and post-norm. */
 export function priceWords(stacks: readonly Pick<Shown, 'placement' | 'measurement'>[]): string {
   const of = (name: string) => stacks.find(({ placement }) => placement === name)!.measurement.turn;
   const [pre, post] = [of('pre'), of('post')];
@@ -66,7 +66,7 @@ export function priceWords(stacks: readonly Pick<Shown, 'placement' | 'measureme
 
 const degrees = (angle: number) => `${roundNumber(angle, 3)}°`;
 
-/** The last layer's turn over the first one's. */
+/** The last layer's turn over the first layer's. */
 const left = (turn: readonly number[]) => turn.at(-1)! / turn[0];
 
 function conclusion(pre: number, post: number): string {

@@ -4,12 +4,13 @@ import type { Stack } from '../../kernels/session-host';
 import { chosenArrangement } from './arrangement';
 import { state } from './state';
 
-/** The text that it reads; undefined: the bundled one. */
+/** The text of the model; undefined: the bundled text. */
 export function chosenText(): string | undefined {
   return state.source.value === 'pasted' ? state.text.value : undefined;
 }
 
-/** The options of training do not affect its first weights. */
+/** The chosen stack. Its training options are constants, because they do
+ * not affect the initial weights. */
 export function chosenStack(): Stack {
   return {
     arrangement: chosenArrangement(),

@@ -1,4 +1,4 @@
-// What a reader can change in “Where the norm goes”.
+// The state of the chapter “Where the norm goes”.
 
 import { INITIALIZATIONS } from 'addnorm';
 import { answer, choice, flag, number, seed } from '../../state/fields';
@@ -9,8 +9,8 @@ import { longText } from './long-text';
 
 const MOST_CHARACTERS = 50_000;
 
-/** The initial settings show that post-norm stalls: without warm-up 12 of 12 runs stayed at byte
- * frequencies, with warm-up all 12 trained. */
+/** With the initial settings post-norm stalls: without warm-up 12 of 12 runs stayed at the loss of
+ * byte frequencies, and with warm-up all 12 trained. */
 export const state = defineState('pl', {
   before: flag(false),
   inside: flag(false),
@@ -24,8 +24,8 @@ export const state = defineState('pl', {
   first: choice(INITIALIZATIONS, 'torch'),
   layers: number({ min: 1, max: 24, step: 1, initial: 12 }),
   seed: seed(),
-  /** What the reader thinks: in which stack of 48 layers the gradient arrives, and how post-norm
-   * trains without warm-up. */
+  /** The reader's guesses: the stack of 48 layers in which the gradient arrives, and post-norm's
+   * training without warm-up. */
   deep: answer(['none', 'pre', 'post', 'both', 'neither']),
   cold: answer(['none', 'trains', 'stalls', 'diverges']),
   rate: choice(['0.0003', '0.001', '0.002', '0.003', '0.005', '0.01'], '0.005'),

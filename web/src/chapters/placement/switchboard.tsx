@@ -47,7 +47,7 @@ function Named({ arrangement, row }: { arrangement: Arrangement; row: Placement 
   );
 }
 
-// When a symbol is in the equation, the symbol, and its meaning.
+// For each symbol: the condition for its use in the equation, its TeX, and its meaning.
 const TERMS: [(a: Arrangement) => boolean, string, string][] = [
   [(a) => a.skip === 'admin', String.raw`\omega`, t`a learned vector, first measured on one batch`],
   [(a) => a.gain === 'rezero', String.raw`\alpha`, t`a learned number, 0 at first`],
@@ -114,7 +114,7 @@ function Switches() {
   );
 }
 
-/** What most placements leave as it is. */
+/** Settings that most placements leave at their defaults. */
 function Factors() {
   return (
     <details>

@@ -1,4 +1,4 @@
-// How post-norm trains without warm-up: a guess, which the reader's own training answers.
+// A guess about post-norm without warm-up. The reader's own training answers it.
 
 import { t } from '../../language/text';
 import { Choice } from '../../ui/controls';
@@ -11,7 +11,7 @@ const ANSWERS = {
   diverges: t`It diverges`,
 };
 
-/** Takes the outcome of the newest training of post-norm. */
+/** The question. `outcome` is that of the newest training of post-norm. */
 export function TrainGuess({ outcome }: { outcome: Outcome | undefined }) {
   const guess = state.cold.value;
   return (

@@ -1,4 +1,4 @@
-// Training without and with warm-up, live.
+// Live training without and with warm-up.
 
 import { signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
@@ -20,18 +20,18 @@ import { TrainGuess } from './train-guess';
 import { runningMeans, type Setup, Training } from './training';
 import { lossText, type Outcome, verdict } from './verdict';
 
-const WINDOW = 10; // steps whose mean is shown
+const WINDOW = 10; // steps of the running mean
 
 const training = new Training();
 interface Finished {
   setup: Setup;
   outcome: Outcome;
-  losses: (readonly number[])[]; // without, with
+  losses: (readonly number[])[]; // without and with warm-up
 }
 /** The trainings that have finished since the page was opened, the newest first. */
 const finished = signal<Finished[]>([]);
 
-/** Ends the training and forgets the earlier ones. */
+/** Stops the training and clears the list of finished ones. */
 export function resetTraining(): void {
   training.reset();
   finished.value = [];
@@ -65,7 +65,7 @@ function chosenSetup(table: Placement[]): Setup {
 export function Train({ table }: { table: Placement[] }) {
   const setup = chosenSetup(table);
   useEffect(() => {
-    training.problem.value = ''; // that of other settings
+    training.problem.value = ''; // it belongs to the previous settings
   }, [JSON.stringify(setup)]);
   return (
     <>
@@ -87,7 +87,7 @@ export function Train({ table }: { table: Placement[] }) {
   );
 }
 
-/** Training takes the layers and first weights of the figures above, where experiments have set them. */
+/** A remark if the layers or initial weights, shared with the figures above, are not the defaults. */
 function OtherStack() {
   const items = [state.layers, state.first] as const;
   if (items.every(({ value, field }) => value === field.initial)) return null;
@@ -102,7 +102,7 @@ function OtherStack() {
   );
 }
 
-/** What a first reader leaves as it is. */
+/** Settings that most readers leave at their defaults. */
 function More() {
   return (
     <details>
@@ -153,7 +153,7 @@ function TextChoice() {
   );
 }
 
-/** Whether a field that a training uses has an invalid value. */
+/** Whether a field that training uses has an invalid value. */
 function isRefused(): boolean {
   const { curves: _, text, ...used } = state;
   const pasted = state.source.value === 'pasted' ? [text] : [];
@@ -238,7 +238,7 @@ function namesOf({ stack }: Setup): string[] {
   return [t`without warm-up`, t`warm-up over ${stack.options.warmUp} steps`];
 }
 
-const COLOURS = ['var(--series-2)', 'var(--series-1)']; // without, with warm-up
+const COLOURS = ['var(--series-2)', 'var(--series-1)']; // without and with warm-up
 
 function Losses({ setup }: { setup: Setup }) {
   const { name, steps, stack } = setup;

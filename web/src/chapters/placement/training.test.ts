@@ -51,7 +51,7 @@ test('trains two runs to their end: the same first loss, then their own ways', a
   for (const run of t.runs.value) {
     expect(run.validation.value).toBeGreaterThan(0);
     expect(run.health.value.map(({ step }) => step)).toEqual([0, 1, 2, 3, 5, 6]);
-    for (const { gradient } of run.health.value) expect(gradient).toBe(1); // of one layer
+    for (const { gradient } of run.health.value) expect(gradient).toBe(1); // of a single layer
   }
 });
 
@@ -63,7 +63,7 @@ test('stopped and going on gives the same losses', async () => {
     if (!losses(parts)[0]?.length) return;
     untracked(() => {
       parts.stop();
-      void parts.goOn(); // at once: the steps under way just go on
+      void parts.goOn(); // immediately, so that the current steps simply continue
       parts.stop();
     });
   });

@@ -1,4 +1,4 @@
-// Two runs of the same stack, without and with warm-up, in a worker each.
+// Two runs of the same stack, without and with warm-up, each in its own worker.
 
 import { batch, signal } from '@preact/signals';
 import type { Opened, Stack } from '../../kernels/session-host';
@@ -7,24 +7,24 @@ import { endsOf } from '../../stacks/verdict';
 import { mean } from '../../ui/vectors';
 
 export interface Setup {
-  name: string; // of the arrangement
+  name: string; // the arrangement's name
   stack: Stack; // with warm-up
   steps: number;
   text: string | undefined; // undefined: the bundled one
 }
 
-/** The mean of each value and up to `window` − 1 before it. */
+/** The mean of each value and up to `window` − 1 values before it. */
 export function runningMeans(values: readonly number[], window: number): number[] {
   return values.map((_, i) => mean(values.slice(Math.max(0, i + 1 - window), i + 1)));
 }
 
 const VALIDATION_BATCHES = 8;
 
-/** What the stack does after so many steps. */
+/** A measurement of the stack after `step` steps. */
 export interface Health {
   step: number;
   gradient: number; // layer 0's over the last layer's
-  tokenCosine: number; // at the end
+  tokenCosine: number; // at the end of the stack
 }
 
 class Run {
@@ -59,13 +59,13 @@ class Run {
     this.validation.value = loss;
   }
 
-  /** The number of steps after which the stack is measured again: ever more of them. */
+  /** The number of steps after which the stack is measured next. The intervals grow. */
   get #nextMeasured(): number {
     const last = this.health.value.at(-1);
     return last === undefined ? 0 : Math.max(last.step + 1, Math.ceil(1.4 * last.step));
   }
 
-  /** It leaves the training as it is. */
+  /** Measures the stack without changing the training. */
   async #measure(): Promise<void> {
     const measured = await this.worker.call('measureTrained');
     const { gradient } = endsOf(measured);
@@ -75,17 +75,16 @@ class Run {
   }
 }
 
-/** Start, stop, go on, reset. */
 export class Training {
   readonly status = signal<'idle' | 'running' | 'stopped' | 'done'>('idle');
   readonly problem = signal('');
   readonly setup = signal<Setup | undefined>(undefined);
   readonly opened = signal<Opened | undefined>(undefined);
-  readonly runs = signal<readonly Run[]>([]); // without, with
+  readonly runs = signal<readonly Run[]>([]); // without and with warm-up
 
-  #busy: readonly Run[] | undefined; // whose steps are under way
+  #busy: readonly Run[] | undefined; // the runs in progress
 
-  /** `slice`: a worker trains for this many milliseconds before the page updates. */
+  /** A worker trains for `slice` milliseconds between updates of the page. */
   constructor(
     readonly makeWorker = takeWorker,
     readonly slice = 120,
@@ -123,7 +122,7 @@ export class Training {
     });
   }
 
-  /** Trains until the runs are done, stopped or replaced. An error ends them and is shown. */
+  /** Trains until the runs are done, stopped or replaced. An error stops them and is shown. */
   async #work(setup: Setup, runs: readonly Run[]): Promise<void> {
     const ours = () => this.runs.value === runs;
     const going = () => ours() && this.status.value === 'running';

@@ -2,8 +2,8 @@
 
 import { t } from '../../language/text';
 
-/** In nats per byte. A model counts as trained if its loss is lower by this than that of byte
- * frequencies, and a loss counts as lower than another if it is lower by this. */
+/** A margin in nats per byte. A model counts as trained if its loss is lower than that of byte
+ * frequencies by this margin. The same margin decides whether one loss counts as lower than another. */
 export const LEARNED = 0.1;
 
 export interface Outcome {
@@ -17,7 +17,7 @@ function trains(loss: number, unigram: number): boolean {
   return loss < unigram - LEARNED;
 }
 
-/** What becomes of the loss without warm-up. */
+/** The outcome of training without warm-up. */
 export function coldFate({ without, unigram }: Outcome): 'trains' | 'stalls' | 'diverges' {
   if (trains(without, unigram)) return 'trains';
   return Number.isFinite(without) ? 'stalls' : 'diverges';

@@ -16,7 +16,7 @@ export interface Question {
   tex?: string; // below the text
   answers: readonly Answer[];
   right: number;
-  /** The chapter that explains it. */
+  /** The chapter that explains the answer. */
   chapter: string;
   link: string;
 }

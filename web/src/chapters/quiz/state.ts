@@ -1,4 +1,4 @@
-// What a reader has answered in the quiz.
+// The state of the quiz: the reader's answers.
 
 import { answer, type ChoiceField } from '../../state/fields';
 import { defineState } from '../../state/store';

@@ -25,7 +25,7 @@ export function Quiz() {
   );
 }
 
-/** "1 b, 2 d, …" */
+/** The right answers as "1 b, 2 d, …". */
 function rightLetters(): string {
   return questions.map(({ right }, i) => `${i + 1} ${LETTERS[right]}`).join(', ');
 }

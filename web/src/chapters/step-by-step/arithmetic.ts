@@ -1,10 +1,11 @@
-// The four steps with their numbers, as TeX. Long vectors have their first terms, dots, and the last.
+// The four steps with their numbers, as TeX. Long vectors are shortened to their
+// first terms, dots, and the last.
 
 import type { NormOptions } from 'addnorm';
 import { texFactor, texNumber, texResult } from '../../ui/tex';
 import type { Steps } from './steps';
 
-const ROOM = 31; // characters of a sum that fit into a narrow page
+const ROOM = 31; // the characters of a sum that fit into a narrow page
 const LINES = 4;
 
 export function meanFormula({ x, mean }: Steps): string {
@@ -64,7 +65,7 @@ function square(v: number): string {
   return /^[\d.]+$/.test(text) ? `${text}^2` : `(${text})^2`;
 }
 
-/** All terms where there is room; otherwise the first ones that fit, dots, and the last. */
+/** The terms of a sum: all of them if they fit, else the first ones, dots, and the last. */
 export function texSum(terms: string[]): string {
   const joined = terms.join(' + ');
   if (terms.length < 3 || width(joined) <= ROOM) return joined;
@@ -76,7 +77,7 @@ export function texSum(terms: string[]): string {
   return [terms[0], ...last].join(' + ');
 }
 
-/** About how many characters wide: a command counts as one, braces as none. */
+/** The approximate width in characters: a command counts as one, braces as none. */
 function width(tex: string): number {
   return tex.replace(/\\[a-z]+/g, 'x').replace(/[{}^]/g, '').length;
 }

@@ -11,9 +11,9 @@ import { state } from './state';
 
 const WIDTH = 480;
 const HEIGHT = 200;
-const TARGET = 24; // pixels that a finger needs
-const LABEL = 32; // and that a label needs
-export const NOT_A_NUMBER = 'NaN: 0 ÷ 0'; // in every language
+const TARGET = 24; // the minimum touch target in pixels
+const LABEL = 32; // the minimum width for a label in pixels
+export const NOT_A_NUMBER = 'NaN: 0 ÷ 0'; // the same in every language
 
 interface StepChartProps {
   name: string;
@@ -21,9 +21,9 @@ interface StepChartProps {
   colour: string;
   range: number;
   mean?: number;
-  spread?: number; // dotted lines at ± this
+  spread?: number; // dotted lines at ± this value
   handles?: FigureProps['handles'];
-  rows?: VectorRow[]; // of the table, unless it has the drawn one alone
+  rows?: VectorRow[]; // the table's rows; by default only the drawn one
 }
 
 function chartOf(
@@ -53,7 +53,7 @@ function Step({ width, ...props }: StepChartProps & { width: number }) {
   );
 }
 
-/** Drawn again only when its own numbers change. */
+/** A chart that is drawn again only when its own numbers change. */
 export function StepChart(props: StepChartProps) {
   const { name, row, range, mean, spread, handles, rows = [row] } = props;
   return useMemo(
@@ -71,10 +71,10 @@ export function StepChart(props: StepChartProps) {
   );
 }
 
-/** The reader's own values: each bar can be dragged while they are few. */
+/** The reader's own values. Each bar can be dragged if there are few. */
 export function InputChart({ x, mean }: { x: readonly number[]; mean?: number }) {
   const fits = (width: number) => (width - 12) / x.length >= TARGET;
-  const room = fits(WIDTH) ? 1.25 : 1; // above the largest bar, to drag it to
+  const room = fits(WIDTH) ? 1.25 : 1; // leaves room above the largest bar for dragging
   const fitting = symmetricRange(
     x.map((v) => room * v),
     leastRange(x),
@@ -110,7 +110,8 @@ export function InputChart({ x, mean }: { x: readonly number[]; mean?: number })
   );
 }
 
-/** Small values fill their chart as large ones do; only zeros need a minimum range. */
+/** The minimum range of a chart. Small values fill their chart like large
+ * ones; only zeros need a minimum. */
 export function leastRange(values: readonly number[]): number {
   return values.some((v) => v !== 0) ? Number.MIN_VALUE : 1;
 }

@@ -1,4 +1,4 @@
-// The code that the chapter shows is run, in every language and convention, and compared with the kernels.
+// Runs the chapter's code in every language and convention, and compares the results with the kernels.
 
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { type Language, LANGUAGES, listing, textOf } from './code';
 
 beforeAll(async () => setKernels(await loadKernels()));
 
-const EPSILON = 0.01; // large enough that its place shows
+const EPSILON = 0.01; // large enough for its position to matter
 const X = [3, -1, 4, 1.5, -5, 9, 2];
 const GAMMA = [1, 0.5, -2, 0, 3, 1, 0.1];
 const BETA = [0, 1, -1, 0.5, 0, 2, -3];
@@ -26,7 +26,7 @@ const conventions: NormOptions[] = TOKEN_NORMS.flatMap((kind) =>
 
 const nameOf = (options: NormOptions) => (options.kind === 'rms' ? 'rms_norm' : 'layer_norm');
 
-/** The results of all conventions. */
+/** Runs the code of all conventions and returns their results. */
 const RUN: Record<Language, (codes: string[]) => number[][]> = {
   javascript: (codes) =>
     codes.map((code, i) => {
@@ -54,7 +54,7 @@ const RUN: Record<Language, (codes: string[]) => number[][]> = {
         `  for (double v : c${i}::${nameOf(options)}(${[X, GAMMA, BETA].map(vector).join(', ')}, ` +
         `${EPSILON})) std::printf("%.17g ", v);\n  std::puts("");\n`,
     );
-    // Includes belong before the namespaces that keep the conventions apart.
+    // Includes must precede the namespaces that separate the conventions.
     const isInclude = (line: string) => line.startsWith('#include');
     const bodies = codes.map((code, i) => {
       const body = code.split('\n').filter((line) => !isInclude(line));

@@ -1,4 +1,4 @@
-// LayerNorm from scratch in three languages, in the convention that the reader has chosen.
+// LayerNorm from scratch in three languages, in the reader's convention.
 
 import type { NormOptions } from 'addnorm';
 
@@ -11,7 +11,7 @@ export const LANGUAGE_NAMES: Record<Language, string> = {
   javascript: 'JavaScript',
 };
 
-/** What stands before the steps, the lines of steps 1 to 4, and what stands after them. */
+/** The lines before the steps, those of steps 1 to 4, and those after them. */
 export type Listing = readonly (readonly string[])[];
 
 export function listing(language: Language, options: NormOptions): Listing {
@@ -22,10 +22,10 @@ export function textOf(code: Listing): string {
   return `${code.flat().join('\n')}\n`;
 }
 
-/** What differs from convention to convention. */
+/** The parts of the code that depend on the convention. */
 interface Words {
   rms: boolean;
-  centred: string; // v, less the mean where there is one
+  centred: string; // v, minus the mean if the convention has one
   divisor: string;
   deviation(root: string, square: string): string;
 }

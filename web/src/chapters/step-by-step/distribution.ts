@@ -1,4 +1,4 @@
-// The distribution of values: dots on a number line and a smooth curve for a few, a histogram for many.
+// The distribution of values: dots and a smooth curve for few values, a histogram for many.
 
 export const HISTOGRAM_FROM = 20;
 
@@ -7,7 +7,7 @@ export interface Interval {
   high: number;
 }
 
-/** An interval with all values and a margin at both ends. */
+/** An interval that contains all values with a margin at both ends. */
 export function intervalOf(values: readonly number[], least?: Interval): Interval {
   const finite = values.filter(Number.isFinite);
   const low = Math.min(...finite, least?.low ?? Infinity);
@@ -16,7 +16,7 @@ export function intervalOf(values: readonly number[], least?: Interval): Interva
   return { low: low - air, high: high + air };
 }
 
-/** How many values lie in each of `bins` equal parts of the interval. */
+/** The number of values in each of `bins` equal parts of the interval. */
 export function histogram(values: readonly number[], { low, high }: Interval, bins: number) {
   const counts = new Array<number>(bins).fill(0);
   for (const v of values) {
@@ -26,12 +26,12 @@ export function histogram(values: readonly number[], { low, high }: Interval, bi
   return counts;
 }
 
-/** How wide the normal curve about each value is, by Silverman’s rule. */
+/** The width of the normal curve around each value, by Silverman’s rule. */
 export function smoothing(count: number, deviation: number): number {
   return 1.06 * deviation * count ** -0.2;
 }
 
-/** The density at a place: the mean of a normal curve about each value. */
+/** The density at a point: the mean of a normal curve around each value. */
 export function density(values: readonly number[], width: number, at: number): number {
   const heights = values.map((v) => Math.exp(-0.5 * ((at - v) / width) ** 2));
   return heights.reduce((a, b) => a + b, 0) / (values.length * width * Math.sqrt(2 * Math.PI));

@@ -1,4 +1,4 @@
-// x, x̂ and the output on number lines: dots and a curve for a few values, a histogram for many.
+// x, x̂ and the output on number lines: dots and a curve for few values, a histogram for many.
 
 import { scaleLinear } from 'd3-scale';
 import { t } from '../../language/text';
@@ -28,12 +28,12 @@ export interface Place {
 
 const WIDTH = 960;
 const ROW = 104;
-const PLOT = 52; // of a row: above its axis, below its name
+const PLOT = 52; // the height of a row between its name and its axis
 const BINS = 32;
-const RADIUS = 5; // of a dot
-const PARTS = 120; // of a curve
+const RADIUS = 5; // the radius of a dot
+const PARTS = 120; // the segments of a curve
 
-/** The last two are on the same number line. */
+/** The number lines. The last two share one scale. */
 export function NumberLines({ places }: { places: Place[] }) {
   const [before, ...after] = places;
   const many = before.values.length >= HISTOGRAM_FROM;
@@ -69,7 +69,7 @@ export function NumberLines({ places }: { places: Place[] }) {
   );
 }
 
-/** The ends of the curve. */
+/** The two ends of the smoothed curve. */
 function withTails({ values, measured }: Place): number[] {
   const tail = 2 * smoothing(values.length, measured.deviation);
   return [Math.min(...values) - tail, Math.max(...values) + tail];
@@ -78,7 +78,7 @@ function withTails({ values, measured }: Place): number[] {
 interface NumberLineProps {
   place: Place;
   plot: Box;
-  interval: Interval; // from the left end to the right one
+  interval: Interval; // from the left end to the right end
   many: boolean;
 }
 
@@ -120,7 +120,7 @@ function NumberLine({ place, plot, interval, many }: NumberLineProps) {
   );
 }
 
-/** The band of one deviation to either side of the mean. */
+/** The band of one deviation on either side of the mean. */
 function Spread({
   at,
   plot,
@@ -166,11 +166,11 @@ function Histogram({ plot, interval, values, colour }: HistogramProps) {
   });
 }
 
-/** The values, smoothed; the height of its highest place is the plot's. */
+/** The smoothed density of the values, scaled so that its peak fills the plot. */
 function Curve({ at, plot, place }: { at: Scale; plot: Box; place: Place }) {
   const { values, measured, colour } = place;
   const width = smoothing(values.length, measured.deviation);
-  if (!(width > 0)) return null; // all values are one
+  if (!(width > 0)) return null; // all values are equal
   const floor = plot.y + PLOT;
   const places = Array.from({ length: PARTS + 1 }, (_, i) => plot.x + (plot.width * i) / PARTS);
   const heights = places.map((x) => density(values, width, at.invert(x)));
@@ -195,7 +195,7 @@ interface DotsProps {
   colour: string;
 }
 
-/** Dots that would hide each other are stacked, closer where they are many. */
+/** Dots that would overlap are stacked, more closely if there are many. */
 function Dots({ at, floor, values, colour }: DotsProps) {
   const slots = values.map((v) => Math.round(at(v) / (2 * RADIUS)));
   return values.map((v, i) => {

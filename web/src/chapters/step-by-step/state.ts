@@ -1,4 +1,4 @@
-// What a reader can change in “Step by step”.
+// The state of the chapter “Step by step”.
 
 import { EPSILON_AT, VARIANCES } from 'addnorm';
 import { choice, type Field, number, vector } from '../../state/fields';
@@ -8,14 +8,14 @@ import { LANGUAGES } from './code';
 import { features512 } from './examples';
 
 const EPSILONS = ['0', '1e-12', '1e-8', '1e-6', '1e-5', '1e-3', '0.1'] as const;
-/** With this limit ten times a value is still a float64. */
+/** The largest absolute value; ten times this is still a finite float64. */
 export const LIMIT = 1e305;
 
 const anyVector = vector([1, 2, 3, 4], { minLength: 1, maxLength: 1024, min: -LIMIT, max: LIMIT });
 
 const EXAMPLE = '512-features';
 
-/** A vector of the reader's own, or the example by its name, which keeps links short. */
+/** The reader's vector, or the name of an example, which keeps links short. */
 const vectorOrExample: Field<readonly number[]> = {
   initial: anyVector.initial,
   write: (values) => (values === features512 ? EXAMPLE : anyVector.write(values)),

@@ -1,4 +1,4 @@
-// The code of all steps, with the lines of one step lit.
+// The code of all steps, with the lines of one step highlighted.
 
 import type { NormOptions } from 'addnorm';
 import { t } from '../../language/text';
@@ -34,7 +34,7 @@ export function StepCode({ step, options }: StepCodeProps) {
   );
 }
 
-/** The indentation stays dark. */
+/** A highlighted line. Its indentation is not highlighted. */
 function Lit({ line }: { line: string }) {
   const text = line.trimStart();
   return (

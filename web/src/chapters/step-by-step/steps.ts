@@ -9,11 +9,11 @@ import { largestDifference } from '../../ui/vectors';
 export interface Steps {
   x: readonly number[];
   mean: number;
-  variance: number; // without ε; RMSNorm: the mean square
+  variance: number; // without ε; the mean square for RMSNorm
   deviation: number; // with ε
   centred: number[]; // x − mean
   normalized: number[];
-  /** The squares of float64 values may overflow or underflow. */
+  /** Whether the variance can be shown: the squares of float64 values may overflow or underflow. */
   varianceIs: 'shown' | 'too large' | 'too small';
 }
 
@@ -55,7 +55,7 @@ export function measure(values: readonly number[], options: NormOptions): Measur
   return { mean, deviation, rms: of('rms').deviation };
 }
 
-/** The largest change of any feature of x̂ when x is changed by `change`. */
+/** The largest change of any feature of x̂ when `change` is applied to x. */
 export function changeOfNormalized(
   options: NormOptions,
   { x, normalized }: Steps,

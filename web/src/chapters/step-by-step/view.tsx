@@ -1,4 +1,5 @@
-// Step by step: mean, deviation, normalize, scale and shift, with the reader's own numbers.
+// The chapter “Step by step”: mean, deviation, normalize, scale and shift,
+// with the reader's own numbers.
 
 import type { NormOptions } from 'addnorm';
 import type { ComponentChildren } from 'preact';
@@ -140,7 +141,7 @@ function Cards({ options, steps, output }: ResultsProps) {
   const [gamma, beta] = [state.gamma.value, state.beta.value];
   const rms = options.kind === 'rms';
   const spread = symmetricRange(centred, Math.max(deviation, leastRange(centred)));
-  // Steps 3 and 4 have one range, so that they can be compared.
+  // Steps 3 and 4 share one range, so that they can be compared.
   const range = symmetricRange([...normalized, ...output].filter(Number.isFinite), 3);
   return (
     <div class="st-cards">
@@ -227,7 +228,7 @@ interface CardProps {
   code: ComponentChildren;
   statistics?: [id: string, name: string, value: number][];
   chart: ComponentChildren;
-  controls?: ComponentChildren; // of what the chart shows
+  controls?: ComponentChildren; // the chart's controls
   children: ComponentChildren;
 }
 
@@ -295,7 +296,7 @@ const CHANGES = [
   { name: '10 · x', button: t`Times 10`, change: (v: number) => 10 * v },
 ];
 
-/** The changes of x that the norm removes. */
+/** The changes of x that the norm ignores. */
 function Blindness({ options, steps }: StepsProps) {
   const { x } = steps;
   const rms = options.kind === 'rms';
