@@ -10,29 +10,30 @@
 
 namespace addnorm::report {
 
-/// What the doctor says of one subject.
+/// The doctor's results for one subject.
 struct Diagnosis {
   doctor::Subject subject = {};
   std::vector<doctor::Finding> findings = {};  ///< diagnose(subject)
   std::vector<doctor::Proof> proofs = {};      ///< of the remedies that were tried
-  std::size_t accepted = 0;                    ///< findings that were left out by their names
+  std::size_t accepted = 0;                    ///< number of findings omitted by name
 
-  /// Whether a finding is more than a note.
+  /// Whether any finding is more than a note.
   bool has_defects() const;
-  /// Whether the whole was measured, without a finding that is more than a note.
+  /// Whether everything was measured and no finding is more than a note.
   bool sound() const;
 };
 
-/// Diagnoses a subject and leaves out the findings that `accepted` names; doctor/accepted.h has the
-/// form of names.
+/// Diagnoses a subject and omits the findings that `accepted` names, in the form of
+/// doctor/accepted.h.
 Diagnosis diagnose(doctor::Subject subject, std::span<const std::string> accepted = {});
 
-/// For a terminal of this width: findings, worst first, then what was measured by layer.
+/// Returns the text for a terminal of this width: findings, worst first, then the measurements by
+/// layer.
 std::string doctor_text(const Diagnosis& diagnosis, int width);
 
-/// Two of them side by side, as two profiles of the same network before and after a fix, or of a
-/// model and its port: what only one of them has, where they part, and layer by layer what `other`
-/// shows as a multiple of `one`.
+/// Returns two diagnoses side by side, such as profiles of a network before and after a fix, or of
+/// a model and its port. It shows the findings that only one of them has, the layer where they
+/// part, and `other`'s numbers by layer as multiples of `one`'s.
 std::string comparison_text(const Diagnosis& one, const Diagnosis& other, int width);
 
 /// {"target","status":"sound"|"findings"|"incomplete","model":{…},"loss","findings":[{"rule","severity","where",
