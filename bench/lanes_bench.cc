@@ -4,7 +4,7 @@
 ///     lanes_bench [SECONDS_PER_ROW]
 ///     lanes_bench forward|backward f32|bf16 FEATURES     milliseconds, one call for each line of
 ///     input
-///     lanes_bench site     a whole Add & Norm of mHC beside one whose coefficients are static
+///     lanes_bench site     a whole Add & Norm of mHC next to one with static coefficients
 
 #include <fmt/format.h>
 

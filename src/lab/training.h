@@ -48,8 +48,8 @@ class TrainedCurves {
   /// Returns the loss of a model that knows only the frequencies of bytes, as a reference line.
   Series unigram_curve() const;
 
-  /// Checks that the curve at x is at least 0.1 nats below byte frequencies, or that it is not. Not
-  /// applicable if there is no such curve or x.
+  /// A claim that the curve at x is at least 0.1 nats below byte frequencies, or that it is not.
+  /// Not applicable if there is no such curve or x.
   struct Claim {
     std::string text;
     std::string source;

@@ -36,15 +36,23 @@ std::string doctor_text(const Diagnosis& diagnosis, int width);
 /// part, and `other`'s numbers by layer as multiples of `one`'s.
 std::string comparison_text(const Diagnosis& one, const Diagnosis& other, int width);
 
-/// {"target","status":"sound"|"findings"|"incomplete","model":{…},"loss","findings":[{"rule","severity","where",
-/// "layer","sublayer","module","what","because","fix","measured","expected"}],"accepted","coverage":
-/// {"sums":[measured,seen],…,"left_out":[{"where","why"}]},"proofs":[{"rule","change",
-/// "steps","number","before","after","mended"}],"effective_depth","layers":[{…}]}; a finding of the
-/// whole has no layer, and what is unknown is null. "incomplete": there is no finding but a note,
-/// and not all was measured. Held against another it has one key more:
-/// "comparison":{"other":{…},"gone":[{…}],"new":[{…}],"parting":{"layer","number","one","other"},
-/// "multiples":[{…}]}, with the other's document, findings, a number of "layers", and its
-/// quotients.
+/// Returns the diagnosis as one JSON document:
+///
+///     {"target","status":"sound"|"findings"|"incomplete","model":{…},"loss",
+///      "findings":[{"rule","severity","where","layer","sublayer","module","what","because","fix",
+///                   "measured","expected"}],"accepted",
+///      "coverage":{"sums":[measured,seen],…,"left_out":[{"where","why"}]},
+///      "proofs":[{"rule","change","steps","number","before","after","mended"}],
+///      "effective_depth","layers":[{…}]}
+///
+/// A finding of the whole network has no layer, and unknown values are null. "incomplete" means
+/// that there is no finding except notes, and not everything was measured. A comparison with
+/// another diagnosis adds one key:
+///
+///     "comparison":{"other":{…},"gone":[{…}],"new":[{…}],
+///                   "parting":{"layer","number","one","other"},"multiples":[{…}]}
+///
+/// It has the other's document, findings, a number of "layers", and its quotients.
 std::string doctor_json(const Diagnosis& diagnosis, const Diagnosis* other = nullptr);
 
 /// The same with curves, as one page; those of the other are dashed.
