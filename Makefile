@@ -1,4 +1,4 @@
-# The front door; CMakePresets.json has the presets behind it, web/package.json the page's scripts.
+# The entry points of the project. CMakePresets.json has the presets, and web/package.json the page's scripts.
 
 SHELL   = /bin/bash
 PROGRAM = build/release/bin/addnorm
@@ -51,7 +51,7 @@ test-all: test site package packages-wheel ## that, and the Debian packages, the
 	@$(MAKE) --no-print-directory fuzz SECONDS=5
 	@$(MAKE) --no-print-directory debian
 
-# What README shows of the study holds for both, to the tolerance that stands above it.
+# README's numbers of the study hold for both, within the tolerance stated there.
 debian: ## make run, make test and make clang in a Debian 12 and a Debian 13 of their own, build/debian
 	@for release in 12 13; do scripts/in-debian.sh $$release bash -ec \
 	  'scripts/install-packages.sh build wheel; make run test clang; \
@@ -75,7 +75,7 @@ docs: packages-docs packages-python build/release/build.ninja ## build the docum
 	@cmake --preset release -DADDNORM_PYTHON=ON >/dev/null
 	@cmake --build --preset release --target bin/addnorm addnorm_python
 	@rm -rf build/docs && mkdir -p build/docs
-# A member may be explained by its name, all else needs a comment. Which header a class stands in is said once.
+# A member's name may be enough; everything else needs a comment. The page names each class's header only once.
 	@doxygen docs/Doxyfile 2>&1 | (! grep -v ' of \(struct\|class\) ')
 	@sed -i '/<includes /d' build/docs/xml/*.xml
 	@/usr/bin/python3 -m sphinx -q -W --keep-going -b html docs build/docs/html
@@ -97,7 +97,7 @@ tsan: packages-lint build/tsan/build.ninja ## run the loop over threads and the 
 	@cmake --build --preset tsan
 	@ctest --preset tsan
 
-# What a thread's last destructors allocate stays, on purpose.
+# Memory that a thread's last destructors allocate is not freed, on purpose.
 valgrind: packages-lint packages build/release/build.ninja ## run the C interface under valgrind, on one thread
 	@cmake --build --preset release --target addnorm_c_test
 	@OMP_NUM_THREADS=1 valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite \
@@ -144,14 +144,14 @@ lint: packages packages-lint packages-python $(NODE_MODULES) odr ## check format
 	@mypy --strict --follow-imports=silent --cache-dir=build/mypy \
 	  --python-executable=/usr/bin/python3 python/addnorm/{__init__,norm,norms,lab,report}.py python/addnorm/integrations/{__init__,github,loggers}.py
 	@cmake --preset release -B build/lint -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
-	  -DCMAKE_UNITY_BUILD=OFF -DADDNORM_COPIES_VECTORS=OFF >/dev/null  # GCC's option, which clang-tidy would refuse
+	  -DCMAKE_UNITY_BUILD=OFF -DADDNORM_COPIES_VECTORS=OFF >/dev/null  # the second is a GCC option that clang-tidy rejects
 	@printf '%s\n' $(TIDY) | xargs -P $$(nproc) -n 1 clang-tidy -p build/lint --quiet --extra-arg=-Wno-unknown-warning-option \
 	  2> >(grep -v ' warnings* generated' >&2)
 
 clean: ## remove everything that was built
 	@rm -rf build web/dist web/packages/*/{dist,LICENSE} web/node_modules bench/web/node_modules
 
-# The tutorial: the library as WebAssembly modules, and the page over them.
+# The tutorial: the library as WebAssembly modules, and the page that uses them.
 page: $(NODE_MODULES) module
 	@$(NPM) run --silent build
 	@scripts/third_party.py notices page >> web/dist/third-party-notices.md
@@ -159,7 +159,7 @@ page: $(NODE_MODULES) module
 module: packages-web build/wasm/build.ninja
 	@cmake --build --preset wasm
 
-# The file is the last that npm writes.
+# npm writes this file last.
 $(NODE_MODULES): web/package-lock.json | packages
 	@$(NPM) ci --no-audit --no-fund --loglevel=error
 	@touch $@
@@ -170,7 +170,7 @@ packages:
 packages-avx512 packages-bench packages-browser packages-deb packages-docs packages-lint packages-mpi packages-neon packages-python packages-web packages-wheel: packages-%: packages
 	@scripts/install-packages.sh $*
 
-# Once configured, Ninja itself runs CMake again when a CMakeLists.txt changes.
+# After the first configuration, Ninja runs CMake again when a CMakeLists.txt changes.
 build/mpi/build.ninja: | packages-mpi
 build/neon/build.ninja: | packages-neon
 build/wasm/build.ninja: | packages-web

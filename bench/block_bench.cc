@@ -1,6 +1,6 @@
-/// One pre-norm Transformer block for block_vs_torch.py. For each line on stdin it clears the
-/// gradients, goes forward and backward, and prints how many milliseconds that took, and how many
-/// the linear layers' products take alone.
+/// Measures one pre-norm Transformer block for block_vs_torch.py. For each line on stdin it clears
+/// the gradients, runs forward and backward, and prints the milliseconds of both, and those of the
+/// linear layers' products alone.
 
 #include <fmt/format.h>
 
@@ -79,7 +79,7 @@ void serve(FeedForwardKind feed_forward, const Sizes& sizes) {
       zero_gradients(parameters);
       ResidualStream<T> stream(x);
       block.forward(stream, pass);
-      stream.value();  // the last sum, which no norm has computed
+      stream.value();  // the last sum, which no norm computes
       std::ranges::copy(dy.flat(), gradient.data());
       block.backward(gradient, pass);
     });

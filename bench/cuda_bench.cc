@@ -1,5 +1,5 @@
-// Add & Norm on an NVIDIA GPU: how much of the bandwidth of a copy on the same device each call
-// reaches. Data is several times the L2; medians of device events.
+// Add & Norm on an NVIDIA GPU: each call's bandwidth relative to a copy on the same device. The
+// data is several times the L2; times are medians of device events.
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace {
 using namespace addnorm;
 using kernels::cuda::check;
 
-/// Milliseconds of `work`, the median.
+/// Returns the median time of `work` in milliseconds.
 double median_of(const std::function<void()>& work, int repetitions = 21) {
   cudaEvent_t begin, end;
   check(cudaEventCreate(&begin));
@@ -37,7 +37,7 @@ double median_of(const std::function<void()>& work, int repetitions = 21) {
   std::nth_element(times.begin(), times.begin() + repetitions / 2, times.end());
   return times[repetitions / 2];
 }
-/// Microseconds of one of many calls in a graph, so that their launches do not count.
+/// Returns the microseconds of one of many calls in a graph, which excludes launch times.
 double in_graph(const std::function<void(cudaStream_t)>& work) {
   constexpr int kCalls = 200;
   cudaStream_t stream;
@@ -58,7 +58,7 @@ T* device_memory(std::size_t count) {
   return static_cast<T*>(memory);
 }
 
-/// Matrices that calls use one after the other.
+/// Several sets of matrices, which calls use one after the other.
 struct Memory {
   BFloat16 *x, *branch, *sum, *y;
   float *gamma, *beta, *d_gamma, *d_beta, *workspace, *mixes, *d_mixes;
@@ -86,7 +86,7 @@ struct Memory {
       check(cudaMemcpy(to, ones.data(), ones.size() * 4, cudaMemcpyHostToDevice));
     }
   }
-  /// Uniform in [−1, 1).
+  /// Fills with uniform values in [−1, 1).
   void fill(BFloat16* to) const {
     std::vector<BFloat16> values(1 << 24);
     unsigned state = 1;
@@ -156,7 +156,7 @@ LanesBackward<BFloat16> lanes_backward_of(const Memory& m, std::size_t rows, std
           .parameter_gradients = GradientMode::kOverwrite};
 }
 
-/// GB/s, read and written, of a copy of so many bytes.
+/// Returns the speed of a copy of `bytes` in GB/s, read and written.
 double speed_of_copy(const Memory& memory, std::size_t bytes) {
   const double time = median_of([&] {
     check(cudaMemcpyAsync(memory.sum, memory.x, bytes, cudaMemcpyDeviceToDevice, nullptr));
@@ -167,7 +167,7 @@ constexpr std::size_t kCopied = std::size_t{1} << 32;
 
 constexpr std::size_t kRows = 32768;
 
-/// "µs, GB/s, share of the copy" of a call that reads and writes `megabytes`.
+/// Returns "µs, GB/s, share of the copy" for a call that reads and writes `megabytes`.
 std::string speed(double milliseconds, double megabytes, double of_copy) {
   const double speed = megabytes / milliseconds;
   return fmt::format("{:8.1f} {:6.0f} {:5.1f} %", 1e3 * milliseconds, speed, 100 * speed / of_copy);

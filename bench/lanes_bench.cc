@@ -1,10 +1,10 @@
-/// Four lanes of a residual stream, forward and backward, beside a copy of as many bytes as must be
-/// read and written at least. Medians, in turn.
+/// Measures four lanes of a residual stream, forward and backward, next to a copy of the bytes that
+/// must at least be read and written. Times are medians of alternating runs.
 ///
 ///     lanes_bench [SECONDS_PER_ROW]
 ///     lanes_bench forward|backward f32|bf16 FEATURES     milliseconds, one call for each line of
 ///     input
-///     lanes_bench site     a whole Add & Norm of mHC beside one whose coefficients are static
+///     lanes_bench site     a whole Add & Norm of mHC next to one with static coefficients
 
 #include <fmt/format.h>
 
@@ -85,7 +85,7 @@ double median(std::vector<double>& times) {
   return times[times.size() / 2];
 }
 
-/// Prints the time of work(), and of a copy that reads and writes `bytes`.
+/// Prints the time of work(), and that of a copy that reads and writes `bytes`.
 template <typename Work>
 void print_row(const char* name, const char* type, std::size_t features, std::size_t bytes,
                double seconds, const Work& work) {
@@ -121,7 +121,7 @@ void measure(const char* type, double seconds) {
   }
 }
 
-/// A sublayer that costs a copy.
+/// A sublayer with the cost of a copy.
 template <typename T>
 struct Copy : Sublayer<T> {
   void forward(MatrixView<const T> x, MatrixView<T> y, const Pass<T>& /*pass*/) override {
@@ -133,7 +133,7 @@ struct Copy : Sublayer<T> {
   }
 };
 
-/// One Add & Norm on a stream of four lanes, with all that it computes.
+/// One Add & Norm on a stream of four lanes, with all its computations.
 template <typename T>
 class WholeSite {
  public:
@@ -184,7 +184,7 @@ void compare_sites(const char* type, std::size_t features) {
   }
 }
 
-/// A candidate of lanes_vs_torch.py.
+/// Runs a candidate of lanes_vs_torch.py.
 template <typename T>
 void answer_lines(bool forward, std::size_t features) {
   Data<T> data(features);

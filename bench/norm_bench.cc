@@ -1,5 +1,6 @@
-/// What each option of add_norm_forward and add_norm_backward costs: times as a multiple of the
-/// plain call's, which `addnorm bench` times; and float16's of bfloat16's. Medians, in turn.
+/// Measures the cost of each option of add_norm_forward and add_norm_backward, as a multiple of the
+/// plain call's time, which `addnorm bench` measures. It also compares float16 with bfloat16. Times
+/// are medians of alternating runs.
 ///
 ///     norm_bench [SECONDS_PER_RATIO]
 
@@ -69,7 +70,7 @@ struct Data {
   std::vector<NormStatistics<float>> statistics;
 };
 
-/// A call of a norm, and how an option changes it.
+/// A call of a norm, and the change that an option makes to it.
 template <typename Args, typename Data>
 struct Option {
   const char* name;
@@ -111,10 +112,10 @@ void call(const NormOptions& norm, const AddNormBackward<T>& args) {
   add_norm_backward(norm, args);
 }
 
-/// The time of work() over that of plain(): the median of ratios, measured in turn.
+/// Returns the time of work() ÷ that of plain(): the median of ratios from alternating runs.
 template <typename Plain, typename Work>
 double ratio(double seconds, const Plain& plain, const Work& work) {
-  std::size_t calls = 1;  // that take a millisecond
+  std::size_t calls = 1;  // enough for a millisecond
   const auto sample = [&](const auto& job) {
     return milliseconds([&] {
       for (std::size_t i = 0; i < calls; ++i) job();

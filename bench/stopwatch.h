@@ -4,7 +4,7 @@
 
 namespace addnorm {
 
-/// How long work() takes.
+/// Returns the time of work().
 template <typename Work>
 double milliseconds(const Work& work) {
   const auto start = std::chrono::steady_clock::now();

@@ -1,5 +1,5 @@
-/// A training step for train_vs_torch.py. For each line on stdin it makes one, and prints how many
-/// milliseconds that took, the rate of a product of the feed-forward's size in TFLOP/s, and the
+/// Measures a training step for train_vs_torch.py. For each line on stdin it makes one. It prints
+/// the step's milliseconds, the rate of a product of the feed-forward's size in TFLOP/s, and the
 /// milliseconds of each Cost.
 
 #include <fmt/ranges.h>

@@ -1,5 +1,5 @@
-# src/kernels/cuda as the target addnorm_cuda: the kernels for NVIDIA GPUs, or, without ADDNORM_CUDA,
-# functions of the same names that throw.
+# src/kernels/cuda as the target addnorm_cuda: the kernels for NVIDIA GPUs or, without ADDNORM_CUDA, functions of the
+# same names that throw.
 
 set(folder ${PROJECT_SOURCE_DIR}/src/kernels/cuda)
 if(ADDNORM_CUDA)
@@ -20,10 +20,10 @@ set_target_properties(addnorm_cuda PROPERTIES
   CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF)
 target_link_libraries(addnorm_cuda PUBLIC addnorm_kernels)
 if(ADDNORM_CUDA)
-  # Products and sums round separately, as on the CPU; where a kernel fuses them it says so.
+  # Products and sums round separately, as on the CPU, except where a kernel fuses them explicitly.
   set_target_properties(addnorm_cuda PROPERTIES CUDA_ARCHITECTURES "90" CUDA_VISIBILITY_PRESET hidden)
   target_compile_options(addnorm_cuda PRIVATE
-    # 554: a view of constants has a conversion to itself, which is never called.
+    # 554: the conversion of a view of constants to itself is never called.
     "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;-fmad=false;--expt-relaxed-constexpr;-diag-suppress=554>")
   target_compile_options(addnorm_cuda PRIVATE
     $<$<COMPILE_LANGUAGE:CXX>:$<TARGET_PROPERTY:addnorm_options,INTERFACE_COMPILE_OPTIONS>>)

@@ -1,5 +1,5 @@
-# The Debian packages, of a build for the prefix /usr (`make package`): one for each component, and
-# both kinds of the library in libaddnorm-dev.
+# The Debian packages of a build for the prefix /usr (`make package`): one for each component, and both kinds of the
+# library in libaddnorm-dev.
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
@@ -14,7 +14,8 @@ set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/debian/compress.cmake)
 set(debian ${PROJECT_SOURCE_DIR}/cmake/debian)
 set(soversion ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set(made ${PROJECT_BINARY_DIR}/debian)
-string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)  # SOURCE_DATE_EPOCH, which `make package` sets
+# SOURCE_DATE_EPOCH is set by `make package`
+string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)
 configure_file(${debian}/changelog.in ${made}/changelog @ONLY)
 configure_file(${debian}/shlibs.in ${made}/shlibs @ONLY)
 
@@ -46,7 +47,8 @@ addnorm_debian_package(libaddnorm-dev libdevel shared static DESCRIPTION
 What programs in C and C++ are built with: headers, the static library, and
 files for CMake's find_package and for pkg-config.")
 set(CPACK_DEBIAN_LIBADDNORM-DEV_PACKAGE_DEPENDS
-    "libaddnorm${soversion} (= ${PROJECT_VERSION}), libhwy-dev, libdnnl-dev, ocl-icd-opencl-dev")  # the last for dnnl's package
+    # the last is for dnnl's package
+    "libaddnorm${soversion} (= ${PROJECT_VERSION}), libhwy-dev, libdnnl-dev, ocl-icd-opencl-dev")
 set(CPACK_DEBIAN_LIBADDNORM-DEV_PACKAGE_SHLIBDEPS OFF)
 
 addnorm_debian_package(addnorm science program DESCRIPTION
@@ -55,7 +57,7 @@ A program that shows Add & Norm step by step, trains small Transformers on the
 CPU, lays theory over measurements of signal and gradient, and finds what is
 wrong in a network's plumbing. It has an interactive tutorial for the browser.")
 
-set(CPACK_DEBIAN_ADDNORM_PACKAGE_DEPENDS bible-kjv)  # what study trains on
+set(CPACK_DEBIAN_ADDNORM_PACKAGE_DEPENDS bible-kjv)  # training text of the study
 
 if(ADDNORM_PYTHON)
   addnorm_debian_package(python3-addnorm python python DESCRIPTION

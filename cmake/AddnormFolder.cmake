@@ -1,29 +1,30 @@
-# One CMake target for each folder of src/, and one test program for the tests that stand in it.
+# One CMake target for each folder of src/, and one test program for the tests in that folder.
 
 # Warnings and the floating-point rules of docs/numerics.md, for every target of ours.
 add_library(addnorm_options INTERFACE)
 target_compile_features(addnorm_options INTERFACE cxx_std_20)
 target_compile_options(addnorm_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers  # designated ones leave defaults
+  # designated initializers leave defaults
+  -Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers
   -ffp-contract=off -fno-math-errno -fno-trapping-math)
 
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")  # where highway uses NEON it wants AES allowed
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")  # highway's NEON needs AES enabled
   target_compile_options(addnorm_options INTERFACE -march=armv8-a+crypto)
 endif()
 
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # GCC 12 sees overlaps in std::string's operator+
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # GCC 12 warns of overlaps in std::string's operator+
   target_compile_options(addnorm_options INTERFACE -Wno-restrict)
 endif()
 
-# Warnings are errors on the compilers that the tests run; a newer one may know more of them, and pip
-# brings headers of its own.
+# Warnings are errors on the compilers that are tested. A newer compiler may have more warnings, and pip installs other
+# headers.
 if(PROJECT_IS_TOP_LEVEL AND NOT SKBUILD AND (
     (CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 15) OR
     (CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 20)))
   target_compile_options(addnorm_options INTERFACE -Werror)
 endif()
 
-# Hardening, as Debian builds its packages. Sanitizers replace it; WebAssembly's toolchain lacks it.
+# Hardening with Debian's options. Sanitizers replace it, and WebAssembly's toolchain lacks it.
 if(NOT ADDNORM_WASM AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   include(CheckCXXCompilerFlag)
   foreach(flag -fstack-protector-strong -fstack-clash-protection -fcf-protection)
@@ -39,14 +40,14 @@ if(NOT ADDNORM_WASM AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   target_link_options(addnorm_options INTERFACE LINKER:-z,relro,-z,now)
 endif()
 
-# addnorm_tests(<name> SOURCES <files> LIBRARIES <targets>): a GoogleTest program known to ctest.
+# addnorm_tests(<name> SOURCES <files> LIBRARIES <targets>): a GoogleTest program, registered with ctest.
 function(addnorm_tests name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)  # support/
   target_link_libraries(${name} PRIVATE addnorm_options ${ARG_LIBRARIES} GTest::gmock_main
                                         rapidcheck)
-  # What tests check is compiled as ever; they themselves need not be fast, but compile fast.
+  # The tested code keeps its optimization. The tests themselves should compile fast rather than run fast.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   if(TARGET addnorm_base_test AND NOT name STREQUAL addnorm_base_test)
     target_precompile_headers(${name} REUSE_FROM addnorm_base_test)
@@ -58,11 +59,11 @@ function(addnorm_tests name)
 endfunction()
 
 # addnorm_folder(<folder> [APART] [COLD] DEPENDS <targets> [WITHOUT <units>] [PRECOMPILED <headers>]):
-# src/<folder>/*.cc as addnorm_<folder>, src/<folder>/*_test.cc as addnorm_<folder>_test. Where a
-# build compiles several files as one (CMAKE_UNITY_BUILD), those of a folder that is APART are still
-# compiled one by one. A COLD folder calls others for what takes time to run, so it is compiled for a
-# short compile time. In pip's build (SKBUILD), python/CMakeLists.txt compiles the sources of all cold
-# folders with the module, as few units: that takes half as long.
+# src/<folder>/*.cc as addnorm_<folder>, src/<folder>/*_test.cc as addnorm_<folder>_test. In a build that compiles
+# several files as one (CMAKE_UNITY_BUILD), the files of an APART folder are still compiled one by one. A COLD folder
+# spends little time in its own code, so it is optimized for a short compile time. In pip's build (SKBUILD),
+# python/CMakeLists.txt compiles the sources of all cold folders with the module, in a few units: that takes half as
+# long.
 function(addnorm_folder folder)
   cmake_parse_arguments(ARG "APART;COLD" "" "DEPENDS;WITHOUT;PRECOMPILED" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cc)
@@ -80,7 +81,7 @@ function(addnorm_folder folder)
     return()
   endif()
   add_library(addnorm_${folder} STATIC ${sources})
-  # As a part of the shared library needs it; WebAssembly has none.
+  # The shared library needs this; WebAssembly has none.
   set_target_properties(addnorm_${folder} PROPERTIES CXX_VISIBILITY_PRESET hidden
                                                      VISIBILITY_INLINES_HIDDEN ON)
   if(NOT ADDNORM_WASM)

@@ -1,16 +1,16 @@
-# The library as others build with it: addnorm::addnorm, here and by find_package(addnorm), and
+# The library as other projects build with it: addnorm::addnorm, in this build and with find_package(addnorm), and
 # `pkg-config addnorm`.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# The folders whose headers are public, and the C interface. Their objects make both libraries.
+# The folders with public headers, and the C interface. Both libraries consist of their objects.
 set(addnorm_public_folders base kernels cuda c)
 if(ADDNORM_NN)
   list(APPEND addnorm_public_folders gemm nn train)
 endif()
 
-# What these link with, which is the static library's users' business too.
+# The libraries that these link with; users of the static library need them too.
 set(addnorm_links hwy::hwy OpenMP::OpenMP_CXX)
 set(addnorm_static_packages [[
   find_dependency(hwy)
@@ -33,7 +33,7 @@ if(NOT ADDNORM_NN)
   set(addnorm_headers_left_out PATTERN nn EXCLUDE PATTERN train EXCLUDE)
 endif()
 
-# One package for both: it offers what is installed.
+# One package for both libraries; it offers the installed ones.
 set(addnorm_package ${CMAKE_INSTALL_LIBDIR}/cmake/addnorm)
 set(addnorm_made ${PROJECT_BINARY_DIR}/cmake)
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig
@@ -44,9 +44,9 @@ configure_file(cmake/addnorm.pc.in ${addnorm_made}/addnorm.pc @ONLY)
 write_basic_package_version_file(${addnorm_made}/addnorm-config-version.cmake
                                  COMPATIBILITY SameMinorVersion)
 
-# addnorm_library(<static|shared>): the target addnorm_<kind>, and what `cmake --install <build>
-# --component <kind>` installs to build with it; what programs load is the component `library`.
-# [NOT_ASKED_FOR]: no other --install installs these.
+# addnorm_library(<static|shared>): the target addnorm_<kind>, and the files that `cmake --install <build>
+# --component <kind>` installs for building with it. Files that programs load at run time are in the component
+# `library`. With [NOT_ASKED_FOR] no other --install installs these files.
 function(addnorm_library kind)
   cmake_parse_arguments(ARG "NOT_ASKED_FOR" "" "" ${ARGN})
   string(TOUPPER ${kind} KIND)
@@ -62,9 +62,9 @@ function(addnorm_library kind)
   target_include_directories(${target} INTERFACE
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(${target} PRIVATE ${addnorm_links})
-  if(kind STREQUAL "shared")  # the templates of the standard library are never hidden otherwise
+  if(kind STREQUAL "shared")  # otherwise templates of the standard library are exported
     set(map ${PROJECT_SOURCE_DIR}/cmake/addnorm.map)
-    target_link_libraries(${target} PRIVATE addnorm_options)  # its link options
+    target_link_libraries(${target} PRIVATE addnorm_options)  # for its link options
     target_link_options(${target} PRIVATE LINKER:--version-script=${map})
     set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map})
   endif()

@@ -1,4 +1,4 @@
-# Toolchain file: 64-bit ARM by Debian's cross compiler; what it builds runs in qemu.
+# Toolchain file: 64-bit ARM with Debian's cross compiler; programs run in qemu.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)

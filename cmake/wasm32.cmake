@@ -1,4 +1,4 @@
-# Toolchain file: WebAssembly with SIMD, by Debian's clang 19 and its wasi-libc and libc++.
+# Toolchain file: WebAssembly with SIMD, with Debian's clang 19, wasi-libc and libc++.
 set(CMAKE_SYSTEM_NAME Generic)
 set(CMAKE_SYSTEM_PROCESSOR wasm32)
 set(CMAKE_CXX_COMPILER clang++-19)

@@ -11,7 +11,7 @@
 namespace addnorm::python {
 namespace {
 
-/// DLPack's tensor, as its version 0 lays it out in memory: what `__dlpack__` gives.
+/// DLPack's tensor in the memory layout of its version 0, the result of `__dlpack__`.
 struct DlTensor {
   void* data;
   struct {
@@ -39,7 +39,7 @@ std::string text(py::handle object) {
 
 constexpr const char* kTypes = "must be float32, float64, float16 or bfloat16";
 
-/// NumPy is not imported for this: its arrays exist only where it is.
+/// NumPy is not imported for this test: its arrays exist only if it is imported.
 bool is_numpy(const py::object& object) {
   PyObject* const numpy = PyDict_GetItemString(PyImport_GetModuleDict(), "numpy");
   return numpy != nullptr && py::isinstance(object, py::handle(numpy).attr("ndarray"));
@@ -55,13 +55,13 @@ Array read_numpy(const char* name, const py::object& array) {
   py::buffer_info buffer;
   try {
     buffer = py::reinterpret_borrow<py::buffer>(array).request();
-  } catch (const py::error_already_set&) {  // NumPy exports no buffer of, for example, dates.
+  } catch (const py::error_already_set&) {  // NumPy exports no buffer of, for example, dates
     wrong_numpy_type(name, array);
   }
-  constexpr std::string_view kFormats = "fde";  // as the struct module of Python names them
+  constexpr std::string_view kFormats = "fde";  // in the notation of Python's struct module
   constexpr std::array kDtypes{ADDNORM_F32, ADDNORM_F64, ADDNORM_F16};
   std::string_view format = buffer.format;
-  if (format.starts_with('=')) format.remove_prefix(1);  // NumPy marks memory that is not aligned.
+  if (format.starts_with('=')) format.remove_prefix(1);  // NumPy's mark of misaligned memory
   const std::size_t found = format.size() == 1 ? kFormats.find(format) : std::string_view::npos;
   if (found == std::string_view::npos) wrong_numpy_type(name, array);
   Array result{.owner = array,
@@ -88,12 +88,12 @@ addnorm_dtype dlpack_type(const char* name, const DlTensor& tensor) {
                                kTypes));
 }
 
-/// The name says how the tensor is laid out: DLPack 1.0 has another struct under another name.
+/// The name says the layout: DLPack 1.0 has another struct under another name.
 void check_capsule(const char* name, const py::object& capsule) {
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor") == 0) wrong_type(name, "has no DLPack tensor");
 }
 
-/// The capsule keeps the memory: nobody takes it over, so its own destructor gives it back.
+/// The capsule keeps the memory: it is not consumed, so its own destructor releases the memory.
 Array read_capsule(const char* name, const py::object& capsule) {
   check_capsule(name, capsule);
   const DlTensor& tensor = *capsule.cast<py::capsule>().get_pointer<DlTensor>();
@@ -121,7 +121,7 @@ std::string laid_out(const Array& a) {
                      fmt::join(a.strides, ", "));
 }
 
-/// From one row to the next, if all have the same distance and their values no gaps; else 0.
+/// Returns the distance of rows if it is uniform and rows have no gaps; else 0.
 std::ptrdiff_t row_stride(const Array& a) {
   const std::size_t last = a.shape.size() - 1;
   const std::ptrdiff_t features = a.shape[last];
@@ -321,7 +321,8 @@ void* workspace(std::size_t count) {
   return count == 0 ? nullptr : memory.data();
 }
 
-/// Which function of addnorm.h it was does not matter to who has called another.
+/// Returns the last message without the name of a function of addnorm.h, which a Python caller does
+/// not know.
 std::string Call::last_sentence() {
   const std::string_view message = addnorm_last_error();
   const std::size_t name = message.find_first_not_of("abcdefghijklmnopqrstuvwxyz_");

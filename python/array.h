@@ -1,6 +1,6 @@
 #pragma once
 
-/// The arrays of one call from Python, read where they stand.
+/// The arrays of one call from Python, used without copies.
 
 #include <pybind11/pybind11.h>
 
@@ -23,28 +23,28 @@ namespace py = pybind11;
 struct Array {
   py::object owner;  ///< keeps the memory
   void* data = nullptr;
-  addnorm_dtype dtype = ADDNORM_F32;  ///< of one value: no mixed one
+  addnorm_dtype dtype = ADDNORM_F32;  ///< of one value, so never mixed
   bool writable = false;
   std::vector<std::ptrdiff_t> shape;
   std::vector<std::ptrdiff_t> strides;  ///< in values
 };
 
-/// Of NumPy's array, what has __dlpack__, or the capsule that this gives. TypeError unless it is of
-/// a type that the library knows, Error unless it is in the CPU's memory.
+/// Reads a NumPy array, an object with __dlpack__, or the capsule that this returns. Throws
+/// TypeError for an unsupported type, and Error for memory that is not the CPU's.
 Array read_array(const char* name, const py::object& object);
 
-/// The tensor of a DLPack capsule of uint16, called bfloat16 from now on.
+/// Changes the type in a DLPack capsule from uint16 to bfloat16.
 py::capsule as_bfloat16(const py::capsule& capsule);
 
-/// "float32", "float64", "bfloat16", "float16"
+/// Returns "float32", "float64", "bfloat16" or "float16".
 const char* name_of(addnorm_dtype dtype);
 
-/// "(2, 3)"
+/// Returns "(2, 3)".
 std::string shape_text(const std::vector<std::ptrdiff_t>& shape);
 
-/// As a struct of addnorm.h has them.
+/// A matrix in the form of addnorm.h's structs.
 struct Matrix {
-  void* data = nullptr;  ///< NULL where Python has None
+  void* data = nullptr;  ///< NULL for Python's None
   std::size_t stride = 0;
 };
 struct Values {
@@ -52,50 +52,50 @@ struct Values {
   std::size_t count = 0;
 };
 
-/// Which of the two types of storage a matrix has.
+/// The storage type of a matrix: the stream's or the branch's.
 enum class Role { kStream, kBranch };
 enum class Access { kRead, kWrite };
 
-/// Memory for as many values, the same for each call of this thread; NULL for none.
+/// Returns memory for `count` values, the same for each call of this thread; NULL for 0.
 void* workspace(std::size_t count);
 
-/// What the first array of a call is: rows, or rows of lanes.
+/// The first array of a call: rows, or rows of lanes.
 enum class Of { kRows, kLanes };
 
-/// Numbers that mix lanes.
+/// The numbers of a mix of lanes.
 struct Mix {
   void* data = nullptr;
-  std::size_t rows = 0;  ///< 1: the same for all
+  std::size_t rows = 0;  ///< 1: one mix for all rows
 };
 
-/// The arrays of one call. Each matrix must have the shape of the first, and the types must go
-/// together; the C interface checks what is left: lengths, alignment, overlaps.
+/// The arrays of one call. Each matrix must have the shape of the first, and the types must match.
+/// The C interface checks lengths, alignment and overlaps.
 class Call {
  public:
   Call(const char* name, const py::object& first, Of of = Of::kRows);
 
   std::size_t rows() const { return rows_; }
   std::size_t features() const { return features_; }
-  std::size_t lanes() const { return lanes_; }  ///< of the first
-  /// Of the call, once all matrices are read.
+  std::size_t lanes() const { return lanes_; }  ///< of the first matrix
+  /// Returns the dtype of the call; all matrices must have been read.
   addnorm_dtype dtype() const;
 
   Matrix matrix(const char* name, const py::object& object, Role role, Access access);
-  /// So many matrices side by side: an axis of lanes before that of features.
+  /// Reads matrices side by side: an axis of `count` lanes before that of features.
   Matrix lanes(const char* name, const py::object& object, std::size_t count, Role role,
                Access access);
-  /// Of this shape, the same for all rows, or with the axes of the rows before. Where these have no
-  /// rows there is no memory either.
+  /// Reads a mix of this shape, the same for all rows, or with the axes of the rows before it.
+  /// Without rows it has no memory.
   Mix mix(const char* name, const py::object& object, const std::vector<std::size_t>& shape,
           Access access);
-  /// One value for each feature.
+  /// Reads one value for each feature.
   void* per_feature(const char* name, const py::object& object, Access access);
-  /// One axis of values, or to be read also a Python number.
+  /// Reads one axis of values; an input may also be a Python number.
   Values factor(const char* name, const py::object& object, Access access);
-  /// Six values for each row.
+  /// Reads six values for each row.
   void* statistics(const py::object& object, Access access);
 
-  /// Calls f without the GIL; Error where its status says so.
+  /// Calls f without the GIL; throws an Error if its status is not OK.
   template <typename F>
   void run(const F& f) const {
     addnorm_status status;
@@ -108,13 +108,13 @@ class Call {
   }
 
  private:
-  /// Of γ, factors, statistics: float64 where the stream is, else float32.
+  /// The type of γ, factors and statistics: float64 if the stream's is, else float32.
   addnorm_dtype value_type() const { return stream_ == ADDNORM_F64 ? ADDNORM_F64 : ADDNORM_F32; }
   Array keep(const char* name, const py::object& object, Access access);
   Values values(const char* name, const py::object& object, Access access);
   Matrix matrix(const char* name, const py::object& object,
                 const std::vector<std::ptrdiff_t>& shape, Role role, Access access);
-  /// The axes of the rows, and these.
+  /// Returns the axes of the rows, followed by `axes`.
   std::vector<std::ptrdiff_t> of_rows(const std::vector<std::size_t>& axes) const;
   void set_branch(const char* name, addnorm_dtype type);
   void check_type(const char* name, addnorm_dtype type, addnorm_dtype expected) const;

@@ -1,4 +1,4 @@
-// The doctor over a profile, a run or a model: the rules, and the reports that the program writes.
+// The doctor for a profile, a run or a model: the rules, and the program's reports.
 
 #include <pybind11/stl.h>
 
@@ -22,7 +22,7 @@
 namespace addnorm::python {
 namespace {
 
-/// Diagnoses a subject again and leaves out the findings that these names accept.
+/// Diagnoses a subject again and omits the findings that these names accept.
 report::Diagnosis accepting(const report::Diagnosis& all,
                             const std::vector<std::string>& accepted) {
   return report::diagnose(all.subject, accepted);

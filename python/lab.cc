@@ -1,4 +1,4 @@
-// What the lab measures, as the JSON that the program prints.
+// The lab's measurements, in the JSON that the program prints.
 
 #include <pybind11/stl.h>
 
@@ -23,7 +23,7 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-/// 0, or "" for the sublayer: as lab::SiteArgs has it.
+/// The arguments are those of lab::SiteArgs, with 0 or "" for absent ones.
 std::string trace_json(const NormFields& norm, const std::vector<Numbers>& x, const Numbers& branch,
                        const Numbers& gamma, const Numbers& beta, const std::string& placement,
                        std::size_t layers, std::size_t layer, const std::string& sublayer,
@@ -55,7 +55,7 @@ std::string trace_json(const NormFields& norm, const std::vector<Numbers>& x, co
       .dump();
 }
 
-/// `options` is a JSON object as lab::read_options() takes it.
+/// `options` is a JSON object for lab::read_options().
 std::string figure_json(const std::string& name, const std::string& options,
                         const std::string& text) {
   const lab::Figure& figure = lab::find_figure(name);
@@ -69,14 +69,15 @@ std::string figure_json(const std::string& name, const std::string& options,
   return report::lab_json(run);
 }
 
-/// Trains without the GIL, but for `progress` and signals, which end it by an exception.
+/// Trains without the GIL, except in `progress` and for signals; an exception in them stops the
+/// training.
 lab::Study run_study_for_python(const lab::StudyOptions& options, const train::ByteText& text,
                                 const py::object& progress) {
   bool stopped = false;
   const py::gil_scoped_release release;
   return lab::run_study(options, text, [&](std::size_t done, std::size_t all) {
     if (stopped) fail("the study has been stopped");
-    stopped = true;  // unless this comes to its end
+    stopped = true;  // reset at the end of this function
     const py::gil_scoped_acquire acquire;
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     if (!progress.is_none()) progress(done, all);

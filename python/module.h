@@ -1,7 +1,7 @@
 #pragma once
 
-/// The parts of the module addnorm._core. Its functions are called by the package's own alone,
-/// which have checked what no array is.
+/// The parts of the module addnorm._core. Only the package itself calls its functions, and it has
+/// already checked the arguments that are not arrays.
 
 #include <pybind11/pybind11.h>
 
@@ -16,7 +16,7 @@ namespace py = pybind11;
 
 /// addnorm.Norm: kind, ε, where ε goes, variance, γ's form, output scale.
 using NormFields = std::tuple<std::string, double, std::string, std::string, std::string, double>;
-/// Error for a name that is unknown, and for a kind that does not normalize rows.
+/// Throws an Error for an unknown name, and for a kind that does not normalize rows.
 NormOptions norm_options(const NormFields& norm);
 
 void add_norms(py::module_& m);

@@ -1,5 +1,5 @@
-// The functions of addnorm.h on Python's arrays. addnorm/norms.py makes the results' memory and
-// says what everything means.
+// The functions of addnorm.h on Python's arrays. addnorm/norms.py allocates the results and
+// documents the functions.
 
 #include <pybind11/stl.h>
 
@@ -43,7 +43,7 @@ addnorm_norm_options to_c(const NormFields& fields) {
           .output_scale = norm.output_scale};
 }
 
-/// What an addnorm_residual is made of.
+/// The arrays of an addnorm_residual.
 struct ResidualArrays {
   const py::object &x, &branch, &skip, &gain;
   const std::tuple<double, std::uint64_t, std::uint64_t>& dropout;
@@ -162,7 +162,7 @@ addnorm_norm_options squashing(const std::string& kind) {
   const std::size_t place = find_name("kind", kind, kinds);
   return addnorm_norm(static_cast<addnorm_norm_kind>(kNormsWithStatistics + place));
 }
-/// A number, or an array of one value.
+/// Reads a number, or an array of one value.
 void* one_value(Call& call, const char* name, const py::object& object, Access access) {
   const Values value = call.factor(name, object, access);
   require(object.is_none() || value.count == 1, "{} has {} values, must have 1", name, value.count);
@@ -227,7 +227,7 @@ void squash_backward(const std::string& kind, const py::object& dy, const py::ob
   call.run([&] { return addnorm_add_norm_backward(&args); });
 }
 
-/// What an addnorm_lanes is made of: `made` lanes of X′.
+/// The arrays of an addnorm_lanes; X′ has `made` lanes.
 struct LaneArrays {
   const py::object &x, &branch, &carry, &write, &read;
   const Dropout& dropout;
@@ -312,7 +312,7 @@ void lanes_backward(const std::optional<NormFields>& norm, const py::object& d_s
   call.run([&] { return addnorm_lanes_backward(&args); });
 }
 
-/// Shape and type of an array.
+/// Returns the shape and the type of an array.
 std::tuple<py::tuple, const char*> describe(const char* name, const py::object& object) {
   const Array array = read_array(name, object);
   py::tuple shape(array.shape.size());

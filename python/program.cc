@@ -1,4 +1,4 @@
-// The program `addnorm` as a function: what the command of the same name and `python -m addnorm` run.
+// The program `addnorm` as a function, for the command of the same name and `python -m addnorm`.
 
 #include "cli/program.h"
 
@@ -20,7 +20,7 @@ Command serve_command(CLI::App& program) {
   app->footer(
       "Shows the interactive tutorial, or training runs, in the browser. The Python package has no\n"
       "pages; in the source of addnorm, `make serve` builds them and shows them.");
-  app->prefix_command();  // Other flags of the command are no errors of their own.
+  app->prefix_command();  // other flags of the command are not errors here
   return {app, []() -> ExitStatus {
             fail(
                 "the Python package has no pages to serve; in the source of addnorm, `make serve` "

@@ -1,4 +1,5 @@
-// The program itself, as a child process: what it prints, how it ends, and which files it leaves.
+// Tests of the program as a child process: its output, its exit status, and the files that it
+// leaves.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -463,7 +464,7 @@ TEST_F(CliTest, LabShowsAllFiguresOfItsFolderOnOnePage) {
   run("lab pipeline --width 16");
   EXPECT_EQ(page(), both) << "figures come back from their files as they were";
 
-  write("out/lab/epsilon.json", "{\"figure\": \"epsilon\"}");  // cut off, or of another version
+  write("out/lab/epsilon.json", "{\"figure\": \"epsilon\"}");  // truncated, or of another version
   const Result third = run("lab pipeline --width 16");
   EXPECT_EQ(third.status, 0);
   EXPECT_THAT(third.err,
@@ -557,7 +558,7 @@ TEST_F(CliTest, LabRefusesInOneLineAndWritesNothing) {
   }
 }
 
-/// A norm of a (2, 4, 3) array: which set and which channel the value at an index belongs to.
+/// A norm of a (2, 4, 3) array: the set and the channel of the value at an index.
 struct NormCase {
   const char* flags;
   std::function<int(int)> set;
@@ -583,7 +584,7 @@ const NormCase kNormCases[] = {
 };
 constexpr int kSize = 24;
 
-/// y by the formula of NormOptions, one value after the other.
+/// Returns y by the formula of NormOptions, one value after the other.
 Vector normalize(const NormCase& c, const Vector& x, const Vector& gamma, const Vector& beta) {
   Vector y(x.size());
   for (int i = 0; i < kSize; ++i) {
@@ -603,7 +604,7 @@ Vector normalize(const NormCase& c, const Vector& x, const Vector& gamma, const 
   return y;
 }
 
-/// The gradient of Σ dy·y by central differences; y is a function of `at`.
+/// Returns the gradient of Σ dy·y by central differences; y is a function of `at`.
 Vector gradient(const Vector& at, const Vector& dy, const std::function<Vector(const Vector&)>& y) {
   constexpr double kStep = 1e-5;
   Vector result(at.size());
@@ -618,7 +619,7 @@ Vector gradient(const Vector& at, const Vector& dy, const std::function<Vector(c
   return result;
 }
 
-/// Numbers that float32 holds too.
+/// Returns numbers that float32 can represent.
 Vector some_numbers(int n, int seed) {
   Vector result;
   for (int i = 0; i < n; ++i) result.push_back(((i * 37 + seed * 11) % 64 - 30) / 16.0);
@@ -632,7 +633,8 @@ TYPED_TEST_SUITE(CliNormTest, Types);
 
 TYPED_TEST(CliNormTest, GivesTheFormulasNumbersAndTheirGradients) {
   using T = TypeParam;
-  const double tolerance = std::is_same_v<T, float> ? 1e-5 : 1e-8;  // 1e-8 of the differences
+  // 1e-8 is the error of the differences
+  const double tolerance = std::is_same_v<T, float> ? 1e-5 : 1e-8;
   for (const NormCase& c : kNormCases) {
     SCOPED_TRACE(c.flags);
     const int channels = c.channel(3) == 0 ? 3 : 4;
@@ -677,9 +679,9 @@ TEST_F(CliTest, NormWithoutGammaHasItsGradientAllTheSame) {
                 "--grad-input dx.npy --grad-gamma dg.npy")
                 .status,
             0);
-  EXPECT_THAT(values<float>("x.npy"), ElementsAre(-1, 1));  // over its own input
+  EXPECT_THAT(values<float>("x.npy"), ElementsAre(-1, 1));  // overwrites its own input
   EXPECT_THAT(values<float>("dg.npy"), ElementsAre(-1, 10));
-  EXPECT_THAT(values<float>("dx.npy"), ElementsAre(0, 0));  // two values are always −1 and 1
+  EXPECT_THAT(values<float>("dx.npy"), ElementsAre(0, 0));  // two values always become −1 and 1
 }
 
 TEST_F(CliTest, NormOfNoRowsHasNoRows) {

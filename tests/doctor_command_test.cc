@@ -1,4 +1,4 @@
-// `addnorm doctor` from outside. What the rules find is doctor_suite.cc's.
+// Tests of the command `addnorm doctor`. doctor_suite.cc tests the rules' findings.
 
 #include <sys/stat.h>
 
@@ -63,7 +63,7 @@ TEST_F(DoctorCommandTest, WritesAModelsOutputForTokens) {
   const io::Safetensors golden = io::read_safetensors(kModels + "gemma2/expected.safetensors");
   const io::StoredTensor& tokens = golden.at("tokens");
   std::string bytes =
-      io::to_npy(tokens.shape, io::tensor_values<double>(tokens));  // int64, by hand
+      io::to_npy(tokens.shape, io::tensor_values<double>(tokens));  // int64 is written by hand
   bytes.replace(bytes.find("<f8"), 3, "<i8");
   bytes.resize(bytes.size() - tokens.bytes.size());
   bytes.append(reinterpret_cast<const char*>(tokens.bytes.data()), tokens.bytes.size());
@@ -80,7 +80,7 @@ TEST_F(DoctorCommandTest, ReadsGgufFiles) {
   const std::string file = kGolden + "gguf/llama3.gguf";
   const Result sound = run("doctor " + file + " --compare " + kModels + "llama3");
   EXPECT_EQ(sound.status, 0) << sound.err;
-  std::string unwrapped = sound.out;  // where lines end depends on the folder's name
+  std::string unwrapped = sound.out;  // line breaks depend on the folder's name
   std::ranges::replace(unwrapped, '\n', ' ');
   EXPECT_THAT(unwrapped, AllOf(HasSubstr("llama3.gguf: llama, pre-norm, RMSNorm, ε 1e-05"),
                                HasSubstr("No number by layer differs")));
@@ -169,7 +169,7 @@ TEST_F(DoctorCommandTest, LooksAtPlacementsThatDifferByLayer) {
   EXPECT_EQ(nlohmann::ordered_json::parse(result.out)["layers"].size(), 3U);
 }
 
-/// A finding of the whole has no layer.
+/// A finding of the whole network has no layer.
 TEST_F(DoctorCommandTest, NamesNoPlaceWhereThereIsNone) {
   std::filesystem::copy(kModels + "llama", folder_ / "llama");
   std::string config = io::read_file((folder_ / "llama/config.json").string());
@@ -182,7 +182,7 @@ TEST_F(DoctorCommandTest, NamesNoPlaceWhereThereIsNone) {
   EXPECT_TRUE(finding["sublayer"].is_null());
 }
 
-/// What is left of a run that ended before its first checkpoint: settings, losses, profiles.
+/// A run that ended before its first checkpoint leaves settings, losses and profiles.
 TEST_F(DoctorCommandTest, LooksAtARunThatLeftNoCheckpoint) {
   write("text", std::string(4000, 'a'));
   const std::string train =
@@ -193,7 +193,7 @@ TEST_F(DoctorCommandTest, LooksAtARunThatLeftNoCheckpoint) {
   EXPECT_THAT(result.out, AllOf(HasSubstr("✗ training-stopped"), HasSubstr("is not finite")));
 }
 
-/// A copy of a golden model, spoilt.
+/// Writes a damaged copy of a golden model.
 void spoil(const std::filesystem::path& folder, const std::string& name, const std::string& file,
            const std::function<void(std::string&)>& change) {
   std::filesystem::remove_all(folder);
@@ -244,7 +244,7 @@ TEST_F(DoctorCommandTest, RefusesSpoiltModels) {
          });
 }
 
-/// Settings and a profile that cannot be read are errors. A line of metrics is passed over.
+/// Unreadable settings and profiles are errors. An unreadable line of metrics is ignored.
 TEST_F(DoctorCommandTest, RefusesOrPassesOverDeepJsonInARun) {
   write("text", std::string(4000, 'a'));
   ASSERT_EQ(run("train --text text --out run --preset tiny --steps 4 --profile-every 2").status, 0);
@@ -261,7 +261,8 @@ TEST_F(DoctorCommandTest, RefusesOrPassesOverDeepJsonInARun) {
   expect_error({"doctor", "spoilt"}, ": column 37: nested more than 32 deep");
   const std::string metrics = io::read_file((folder_ / "run/metrics.jsonl").string());
   spoil_run("metrics.jsonl", bomb + "\n" + metrics);
-  EXPECT_EQ(run("doctor spoilt").out.size(), run("doctor run").out.size() + 3);  // of the name
+  // the name is 3 longer
+  EXPECT_EQ(run("doctor spoilt").out.size(), run("doctor run").out.size() + 3);
 }
 
 TEST_F(DoctorCommandTest, RefusesBadInput) {
@@ -294,7 +295,7 @@ TEST_F(DoctorCommandTest, RefusesBadInput) {
   expect_error({"doctor", "deep.jsonl"}, "deep.jsonl: line 1: column 33: nested more than 32 deep");
 }
 
-// The second file is a pipe: when it is opened for reading, the first has been mapped.
+// The second file is a pipe: the first is already mapped when it is opened for reading.
 TEST_F(DoctorCommandTest, SaysThatAFileHasBecomeShorter) {
   const fs::path model = folder_ / "model";
   fs::copy(kModels + "llama3", model);
@@ -315,7 +316,7 @@ TEST_F(DoctorCommandTest, SaysThatAFileHasBecomeShorter) {
       "addnorm: model/model-00001-of-00002.safetensors: has become shorter while it was read\n");
 }
 
-/// What is missing is unknown, and no reason to complain.
+/// Missing values are unknown, not findings.
 TEST_F(DoctorCommandTest, TakesAProfileThatSaysLittle) {
   write("little.jsonl", R"({"addnorm_profile":1,"model":{}})"s + "\n" +
                             R"({"layer":0,"sublayer":"attention","point":"sum","rms":1.5})" + "\n");

@@ -1,4 +1,4 @@
-// The doctor before runs of `addnorm train`, and before settings that would make such runs.
+// The doctor on runs of `addnorm train`, and on settings of such runs.
 
 #include <gmock/gmock.h>
 
@@ -18,7 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-/// The rules that find a defect, in their order.
+/// Returns the rules that find a defect, in their order.
 std::vector<std::string> rules_that_find(const doctor::Subject& subject) {
   std::vector<std::string> rules;
   for (const doctor::Finding& f : doctor::diagnose(subject)) {
@@ -27,7 +27,7 @@ std::vector<std::string> rules_that_find(const doctor::Subject& subject) {
   return rules;
 }
 
-/// A loss that falls from 5.5 towards 2, with the noise that batches have.
+/// Returns a run whose loss falls from 5.5 towards 2, with the noise of batches.
 doctor::Subject run_of(std::size_t steps, unsigned seed = 0) {
   doctor::Subject subject{.config = run::RunConfig(), .unigram_loss = 3.3};
   std::mt19937 generator(seed);
@@ -59,7 +59,7 @@ TEST(RunRules, SeeALossThatJumpsRisesOrStands) {
   doctor::Subject stall = run_of(500);
   for (run::StepMetrics& step : stall.metrics.steps) step.loss = std::max(step.loss, 3.3);
   EXPECT_THAT(rules_that_find(stall), ElementsAre("training-stalls"));
-  stall.metrics.steps.resize(250);  // of which 100 are warm-up: too soon to say
+  stall.metrics.steps.resize(250);  // 100 of them are warm-up, so it is too early for a judgement
   EXPECT_THAT(rules_that_find(stall), IsEmpty());
 
   doctor::Subject end = run_of(100);
@@ -75,7 +75,7 @@ train::ByteText some_text() {
   return {text, 32};
 }
 
-/// Settings of a network that trains in a second.
+/// Returns settings of a network that trains in a second.
 run::RunConfig small_settings() {
   return {.layers = 2,
           .width = 32,
@@ -108,7 +108,7 @@ TEST(SettingsRules, FindNothingInNormsOfAnyKind) {
       for (const std::uint64_t layers : {2, 12}) {
         config.norm = norm, config.affine = affine;
         config.placement = placement, config.layers = layers, config.warm_up = 100;
-        // Behind each of 24 sums half of the gradient is lost: α is 0.5, and the stream small.
+        // At each of 24 sums the gradient is halved: α is 0.5, and the stream is small.
         const bool halves = placement == std::string("post") && layers == 12 &&
                             squashes(parse<NormKind>("norm", norm));
         const std::vector<std::string> expected =
@@ -124,11 +124,11 @@ TEST(SettingsRules, FindNothingInAnyPlacementThatIsInUse) {
   const train::ByteText text = some_text();
   for (const Placement& placement : placements()) {
     if (placement.name == "plain") continue;  // no residual: below
-    // Nor is a deep stack sound that has neither a norm nor small first weights.
+    // A deep stack without a norm is not sound either, unless its initial weights are small.
     for (const char* init : {"gpt2", "xavier"}) {
       for (const std::uint64_t layers : {2, 12}) {
         if (layers == 12 && placement.name == "none" && init == std::string("xavier")) continue;
-        if (layers == 12 && placement.name == "highway") continue;  // it has none either
+        if (layers == 12 && placement.name == "highway") continue;  // it has no norm either
         run::RunConfig config = small_settings();
         config.placement = placement.name;
         config.initialization = init;
@@ -194,7 +194,7 @@ TEST(Proof, AnotherRateMendsSettingsThatLearnNothing) {
     config.clip = 0;
     const doctor::Subject subject = doctor::try_settings(config, text, 250);
     EXPECT_EQ(doctor::try_settings(config, text, 20).metrics.steps.at(19).loss,
-              subject.metrics.steps.at(19).loss);  // a shorter trial is its beginning
+              subject.metrics.steps.at(19).loss);  // a shorter trial equals its beginning
     const std::vector<doctor::Finding> findings = doctor::diagnose(subject);
     const auto stall = std::ranges::find(findings, "training-stalls", &doctor::Finding::rule);
     ASSERT_NE(stall, findings.end()) << rate;
@@ -205,13 +205,13 @@ TEST(Proof, AnotherRateMendsSettingsThatLearnNothing) {
   }
 }
 
-/// What it trains with is what the run has: the loss before is that of the run's own first steps.
+/// Proofs train with the run's own data: the loss before a change is that of the run's first steps.
 TEST(Proof, TrainsARunAsItWasTrained) {
   const train::ByteText text = some_text();
   run::RunConfig config = small_settings();
   config.placement = "none";
   config.layers = 8;
-  config.learning_rate = 100;  // without a norm the values overflow within some steps
+  config.learning_rate = 100;  // without a norm the values overflow after a few steps
   config.clip = 0;
   const io::TemporaryFolder folder;
   const run::RunFiles files(folder.path());
@@ -228,7 +228,7 @@ TEST(Proof, TrainsARunAsItWasTrained) {
   EXPECT_TRUE(proofs[0].was_seen && proofs[0].is_mended) << proofs[0].after;
 }
 
-/// Up to the fluctuations of so narrow a stack.
+/// The bands hold up to the fluctuations of such a narrow stack.
 TEST(Bands, HoldTheStreamAndItsGradientBeforeTraining) {
   const train::ByteText text = some_text();
   for (const char* placement : {"pre", "sandwich", "reordered", "post", "deepnorm"}) {

@@ -1,5 +1,5 @@
-// The doctor before networks that somebody has broken, and before sound ones. Nobody tells it which
-// is which: golden/profiles/index.json is read by this test alone.
+// The doctor on broken and on sound networks. It does not know which is which: only this test reads
+// golden/profiles/index.json.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ namespace {
 
 const std::string kProfiles = ADDNORM_SOURCE_DIR "/tests/golden/profiles/";
 
-/// The rule that must see a bug.
+/// The rule that must find each bug.
 const std::map<std::string, std::string> kRuleOf = {
     {"norm_over_stream", "norm-over-stream"},
     {"residual_missing", "residual-missing"},
@@ -103,16 +103,16 @@ TEST(DoctorSuite, FindsPlantedBugsInTheirPlaceAndNothingInSoundNetworks) {
   EXPECT_EQ(bugs.size(), kRuleOf.size());
 }
 
-// Bugs in a model's files, planted in copies of golden/models.
+// Bugs in a model's files, inserted into copies of golden/models.
 
 namespace fs = std::filesystem;
 
-/// A golden model in memory, to be spoilt and written somewhere else.
+/// A golden model in memory, which tests damage and write to another folder.
 struct ModelFiles {
   nlohmann::ordered_json config;
   std::map<std::string, std::pair<io::Shape, std::vector<float>>> tensors;
 
-  /// Of a folder below golden/.
+  /// Reads a model from a folder below golden/.
   explicit ModelFiles(const std::string& name) {
     const std::string folder = ADDNORM_SOURCE_DIR "/tests/golden/" + name;
     config = nlohmann::ordered_json::parse(io::read_file(folder + "/config.json"));
@@ -135,7 +135,7 @@ struct ModelFiles {
     change(part, [&](float& v) { v = value; });
   }
 
-  /// Writes them into a folder of the test's own.
+  /// Writes the files to the test's own folder, and returns it.
   std::string written() const {
     const std::string folder = fs::path(::testing::TempDir()) /
                                ::testing::UnitTest::GetInstance()->current_test_info()->name();
@@ -152,7 +152,7 @@ struct ModelFiles {
   }
 };
 
-/// What the doctor finds in a folder of files, notes left out.
+/// Returns the doctor's findings in a folder of files, without notes.
 std::vector<doctor::Finding> diagnosed(const std::string& folder) {
   auto [subject, model] = doctor::open_model(folder);
   doctor::examine(model, {}, subject);
@@ -273,7 +273,7 @@ TEST(DoctorSuite, FindsBugsInFiles) {
   }
 }
 
-/// Every folder of models.
+/// Returns every folder of models.
 std::vector<std::string> sound_files() {
   std::vector<std::string> names;
   for (const std::string group : {"models/", "hub_models/"}) {
@@ -295,7 +295,7 @@ TEST(DoctorSuite, FindsNothingInSoundFiles) {
   }
 }
 
-/// Of a model of which some layers are known: those are run, and the others' γ checked.
+/// A model with some unsupported layers: the supported ones are run, and the others' γ is checked.
 TEST(DoctorSuite, SaysWhichLayersWereNotRun) {
   auto [subject, model] =
       doctor::open_model(ADDNORM_SOURCE_DIR "/tests/golden/hub_models/deepseek_v3");
@@ -320,7 +320,7 @@ TEST(DoctorSuite, ChecksNormsOfAModelThatCannotBeRun) {
       doctor::open_model(ADDNORM_SOURCE_DIR "/tests/golden/hub_models/qwen3_next");
   doctor::examine(model, {}, subject);
   EXPECT_EQ(subject.profile.entries.size(),
-            2 * 3 + 2 + 1U);  // two norms a layer, of q and k, final
+            2 * 3 + 2 + 1U);  // two norms a layer, of q and k, and the final one
   EXPECT_FALSE(subject.was_run());
   const std::vector<doctor::Finding> findings = doctor::diagnose(subject);
   ASSERT_EQ(findings.size(), 1U) << list(findings);
@@ -328,9 +328,9 @@ TEST(DoctorSuite, ChecksNormsOfAModelThatCannotBeRun) {
   EXPECT_TRUE(doctor::layer_numbers(subject, subject.step).empty());
 }
 
-// Trained weights under another recipe: nothing is wrong with any number, but the text is.
+// Trained weights under a wrong recipe: every number is plausible, but the loss on a text is not.
 
-/// Sequences of the kind that golden/trained was trained on: four tokens, again and again.
+/// Returns sequences like those of golden/trained's training: four tokens, repeated.
 doctor::Tokens repeated_tokens() {
   doctor::Tokens tokens{.batch = 8};
   for (std::size_t i = 0; i < 8 * 16; ++i) {
@@ -341,7 +341,7 @@ doctor::Tokens repeated_tokens() {
 
 struct WrongRecipe {
   const char* model;
-  const char* right;  ///< what the doctor must propose
+  const char* right;  ///< the proposal that the doctor must make
   void (*plant)(ModelFiles& files);
 };
 const WrongRecipe kWrongRecipes[] = {
@@ -391,7 +391,8 @@ TEST(DoctorSuite, LeavesTrainedWeightsTheirRecipe) {
   }
 }
 
-/// Of every token but a sequence's last, whose next nobody knows: as any other program has it.
+/// The loss is over every token but a sequence's last one, which has no known next token. Other
+/// programs define it in the same way.
 TEST(DoctorSuite, HasTheLossOfTheNextToken) {
   const std::string folder = ADDNORM_SOURCE_DIR "/tests/golden/models/llama";
   const io::Safetensors golden = io::read_safetensors(folder + "/expected.safetensors");

@@ -1,6 +1,6 @@
-// GGUF files that llama.cpp's own converter has made of the models of golden/models and
-// golden/hub_models (golden/generate_gguf.py), against what PyTorch computes with those, and
-// against what the doctor says of them. Files with a flaw are written here.
+// GGUF files that llama.cpp's own converter made of the models of golden/models and
+// golden/hub_models (golden/generate_gguf.py). The tests compare them with PyTorch's results for
+// those models, and with the doctor's. Files with a flaw are written here.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -36,7 +36,7 @@ const std::string kGolden = ADDNORM_SOURCE_DIR "/tests/golden/";
 
 struct Converted {
   const char* name;
-  const char* folder;  ///< of the model that it was
+  const char* folder;  ///< folder of the original model
 };
 const Converted kModels[] = {
     {"llama3", "models/llama3"},
@@ -53,7 +53,7 @@ std::string gguf_of(const std::string& name) {
   return kGolden + "gguf/" + name + ".gguf";
 }
 
-/// Writes a file of the test's own.
+/// Writes a file in the test's own folder.
 std::string written(const std::string& bytes) {
   const std::string name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
   const std::string file = (fs::path(::testing::TempDir()) / (name + ".gguf")).string();
@@ -61,7 +61,7 @@ std::string written(const std::string& bytes) {
   return file;
 }
 
-/// llama.cpp converts BERT without its head.
+/// Removes the head, which llama.cpp's converter omits for BERT.
 void leave_out_head(model::Recipe& recipe) {
   recipe.output = model::ModelOutput::kHidden;
 }
@@ -69,7 +69,7 @@ bool is_bert(const Converted& model) {
   return std::string_view(model.name).starts_with("bert");
 }
 
-/// What a converted model was, as far as it was converted.
+/// Returns the original of a converted model, without the parts that were not converted.
 doctor::OpenedModel original(const Converted& model) {
   return doctor::open_model(kGolden + model.folder,
                             is_bert(model) ? leave_out_head : doctor::RecipeChange());
@@ -92,16 +92,17 @@ TEST_P(GgufModels, GiveWhatPyTorchGives) {
   const MatrixView<const float> output = opened.model.forward(tokens, stored.shape[0]);
   auto expected = io::tensor_values<float>(golden.at("output"));
   doctor::OpenedModel before = original(GetParam());
-  if (is_bert(GetParam())) {  // PyTorch's output is that of the head
+  if (is_bert(GetParam())) {  // PyTorch's output includes the head
     const MatrixView<const float> hidden = before.model.forward(tokens, stored.shape[0]);
     expected.assign(hidden.data, hidden.data + hidden.size());
   }
   const double error = testing::relative_error(std::span(output.data, output.size()), expected);
-  EXPECT_LT(error, 5e-6);  // float32, as for the files that they were made of
+  EXPECT_LT(error, 5e-6);  // float32 precision, as for the original files
   fmt::print("{}: {:.1e}\n", GetParam().name, error);
 }
 
-/// γ by layer, gradients and all else; and the same findings.
+/// The converted files have the same γ by layer, gradients and other measurements, and the same
+/// findings.
 TEST_P(GgufModels, AreMeasuredAsTheFilesTheyWereMadeOf) {
   const doctor::Subject one = examined(doctor::open_model(gguf_of(GetParam().name)));
   const doctor::Subject other = examined(original(GetParam()));
@@ -119,13 +120,13 @@ TEST_P(GgufModels, AreMeasuredAsTheFilesTheyWereMadeOf) {
       EXPECT_NEAR(a.mean, 1 + b.mean, 1e-5);
       continue;
     }
-    // Turned rows of queries and keys are summed in another order.
+    // Permuted rows of queries and keys are summed in another order.
     EXPECT_NEAR(a.rms, b.rms, 1e-4 * std::abs(b.rms)) << i;
     EXPECT_EQ(std::isnan(a.grad_rms), std::isnan(b.grad_rms));
     if (std::isnan(b.grad_rms)) continue;
     EXPECT_NEAR(a.grad_rms, b.grad_rms, 1e-3 * b.grad_rms) << i;
   }
-  if (is_bert(GetParam())) return;  // whose head is a finding in the original
+  if (is_bert(GetParam())) return;  // the head is a finding in the original
   const std::vector<doctor::Finding> findings = doctor::diagnose(one);
   const std::vector<doctor::Finding> others = doctor::diagnose(other);
   ASSERT_EQ(findings.size(), others.size());
@@ -139,7 +140,7 @@ TEST_P(GgufModels, AreMeasuredAsTheFilesTheyWereMadeOf) {
 INSTANTIATE_TEST_SUITE_P(, GgufModels, ::testing::ValuesIn(kModels),
                          [](const auto& model) { return std::string(model.param.name); });
 
-/// A converter that has forgotten Gemma's 1.
+/// A converter that did not add Gemma's 1.
 TEST(GgufFlaws, GainsThatAreStoredAsGemmasSafetensorsAreFound) {
   std::string bytes = io::read_file(gguf_of("gemma"));
   const io::Gguf file = io::read_gguf(gguf_of("gemma"));
@@ -158,7 +159,7 @@ TEST(GgufFlaws, GainsThatAreStoredAsGemmasSafetensorsAreFound) {
   EXPECT_THAT(findings[0].fix, HasSubstr("add 1"));
 }
 
-/// A Llama of one layer, with flaws.
+/// A Llama with one layer, for flaws.
 struct SmallLlama {
   GgufWriter writer;
   TorchGenerator generator{1};
@@ -182,7 +183,7 @@ struct SmallLlama {
   void add_norm(const std::string& name) {
     writer.add_tensor(name, {32}, std::vector<float>(32, gamma));
   }
-  /// All tensors but the queries'.
+  /// Adds all tensors except the queries'.
   void add_others() {
     add_matrix("token_embd.weight", 11);
     for (const char* name : {"attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"}) {
@@ -197,7 +198,7 @@ struct SmallLlama {
   }
 };
 
-/// Norms alone are looked at, and the doctor says which tensors were not read.
+/// Only norms are examined, and the doctor lists the unread tensors.
 TEST(GgufFlaws, TypesThatAreNotReadAreNamedAndNormsChecked) {
   for (const float gamma : {0.9F, 1e-4F}) {
     SmallLlama llama;

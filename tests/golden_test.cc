@@ -1,4 +1,4 @@
-// Forward and all gradients against PyTorch 1.13: golden/generate.py.
+// Compares forward and all gradients with PyTorch 1.13: golden/generate.py.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -18,14 +18,15 @@
 namespace addnorm {
 namespace {
 
-/// Of max |a − b| ÷ max |b| in one tensor: some 80 ulps of float, for both sides together.
+/// The tolerance of max |a − b| ÷ max |b| in one tensor: about 80 ulps of float for both sides
+/// together.
 constexpr double kTolerance = 1e-5;
 
 constexpr std::size_t kHeads = 4;
 constexpr NormOptions kDocumentNorm{
     .epsilon = 1e-6, .epsilon_at = EpsilonAt::kDeviation, .variance = Variance::kUnbiased};
 
-/// The tensors of one golden file, and the worst error of what is compared with them.
+/// The tensors of one golden file, and the worst error of the compared tensors.
 class Golden {
  public:
   explicit Golden(const std::string& name)
@@ -37,14 +38,14 @@ class Golden {
   const io::Shape& shape(const std::string& name) const { return file_.at(name).shape; }
   std::size_t d_model() const { return shape("output").back(); }
 
-  /// All dimensions but the last are rows.
+  /// Returns a matrix; all dimensions except the last are rows.
   Matrix<float> matrix(const std::string& name) const {
     const auto values = io::tensor_values<float>(file_.at(name));
     Matrix<float> matrix(values.size() / shape(name).back(), shape(name).back());
     std::copy(values.begin(), values.end(), matrix.data());
     return matrix;
   }
-  /// Nothing where the case has no such mask.
+  /// Returns a mask; empty if the case has none.
   std::span<const std::uint8_t> mask(std::string_view name) const {
     for (const io::StoredTensor& tensor : file_.tensors) {
       if (tensor.name == name) {
@@ -76,8 +77,8 @@ class Golden {
 
  private:
   double largest(std::string name) const {
-    // A key's bias adds the same to all scores of a query, which changes nothing: its gradient is
-    // mere rounding of what its weight's is made of.
+    // A key's bias adds a constant to all scores of a query, which has no effect. So its gradient
+    // is rounding noise of the terms in its weight's gradient.
     if (name.ends_with("key.bias")) name.replace(name.size() - 4, 4, "weight");
     return testing::max_abs(io::tensor_values<double>(file_.at(name)));
   }
@@ -132,7 +133,7 @@ TEST(Golden, BatchNormOfRowsEqualsPyTorchsInTrainingAndThenInEvaluation) {
   check_norm(norm, "batch_norm_of_rows_evaluation", Mode::kEvaluation);
 }
 
-/// A norm of an (N, C, S) tensor, with all that its forward and backward take.
+/// A norm of an (N, C, S) tensor, with the arguments of its forward and backward.
 struct ChannelNorm {
   Golden golden;
   NormOptions options;

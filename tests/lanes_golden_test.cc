@@ -1,4 +1,4 @@
-// Placements against other implementations of them: golden/generate_lanes.py.
+// Compares placements with other implementations: golden/generate_lanes.py.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -26,13 +26,12 @@ namespace {
 using Json = nlohmann::json;
 using Numbers = std::vector<double>;
 
-/// Of max |a − b| ÷ max |b|, in float64 through up to 18 sublayers. The files have 13 digits;
-/// nGPT's unit norm has no ε, ours 1e-12.
+/// The tolerance of max |a − b| ÷ max |b|, in float64 through up to 18 sublayers. The files have 13
+/// digits; nGPT's unit norm has no ε, ours 1e-12.
 constexpr double kTolerance = 1e-10;
 
-/// The sublayer number `site` of generate_lanes.py: f_c = (0.5 + 0.1·c)·tanh(h_{c − site − 1}),
-/// where of several mixes that are read the first is taken once, the second twice, the third three
-/// times.
+/// Sublayer number `site` of generate_lanes.py: f_c = (0.5 + 0.1·c)·tanh(h_{c − site − 1}). If
+/// several mixes are read, h is the first plus twice the second plus three times the third.
 class Turned final : public Sublayer<double> {
  public:
   explicit Turned(std::size_t site) : site_(site) {}
@@ -72,7 +71,7 @@ class Turned final : public Sublayer<double> {
   std::size_t site_;
 };
 
-/// A stack of such sublayers, by the names that Stack gives the parameters.
+/// A stack of such sublayers, with Stack's names of parameters.
 class Case {
  public:
   explicit Case(const std::filesystem::path& file)
@@ -125,7 +124,7 @@ class Case {
     for (const auto& [name, values] : golden_.at("initial").items()) left.insert(name);
     for (const auto& [name, parameter] : parameters_) {
       if (left.erase(name) == 0) continue;
-      // Some implementations have them in float32.
+      // Some implementations store them in float32.
       EXPECT_LE(testing::max_error(parameter->value.flat(),
                                    golden_.at("initial").at(name).get<Numbers>()),
                 1e-7)
@@ -161,7 +160,7 @@ class Case {
     return all;
   }
 
-  /// Of as many lanes as the stream starts with, or of the one that enters it.
+  /// Whether the data has only the lane that enters the stream, not all initial lanes.
   bool enters() const { return golden_.at("x").size() == 1; }
 
   void forward() {
@@ -229,7 +228,7 @@ class Case {
                            d_model_,
                            norm_,
                            affine_};
-  std::size_t lanes_ = ends_.lanes();  // before the sublayer that is added next
+  std::size_t lanes_ = ends_.lanes();  // before the next added sublayer
   std::deque<AddNorm<double>> sites_;
   std::deque<Turned> branches_;
   std::optional<Norm<double>> final_norm_;

@@ -1,4 +1,4 @@
-// What folders may include, and the words that no file may hold.
+// Checks the includes of folders, and words that no file may contain.
 
 #include <gmock/gmock.h>
 
@@ -22,10 +22,11 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 namespace fs = std::filesystem;
 
-/// Each folder of src/ and the folders that its target links, straight or by way of others.
+/// Each folder of src/ with the folders that its target links, directly or indirectly.
 using Graph = std::map<std::string, std::set<std::string>>;
 
-/// Of the direct links, as "base: kernels:base nn:kernels,gemm"; a folder stands behind its own.
+/// Reads the direct links, such as "base: kernels:base nn:kernels,gemm"; a folder comes after the
+/// folders that it links.
 Graph read_graph(const std::string& text) {
   Graph graph;
   std::istringstream words(text);
@@ -46,22 +47,22 @@ const Graph& cmake_graph() {
 }
 
 /// Whether a file of `folder` may include one of `used`. "addnorm" is include/addnorm, which all
-/// may include; apps are in no graph, and may include all of src/.
+/// may include. apps is not in the graph, and may include all of src/.
 bool may_include(const std::string& folder, const std::string& used) {
   if (used == "addnorm" || used == folder) return true;
   if (folder == "addnorm" || !cmake_graph().contains(used)) return false;
   return !cmake_graph().contains(folder) || cmake_graph().at(folder).contains(used);
 }
 
-/// The folder of a header or source, by its path below include/, src/ or apps/.
+/// Returns the folder of a header or source, from its path below include/, src/ or apps/.
 std::string folder_of(const fs::path& path) {
   auto part = path.begin();
   const bool in_public = *part == "addnorm" && std::distance(part, path.end()) > 2;
   return in_public ? std::next(part)->string() : part->string();
 }
 
-/// What `file` (from the root) includes although its target does not link it. Tests may also
-/// include tests/support.
+/// Returns the includes of `file` (relative to the root) that its target does not link. Tests may
+/// also include tests/support.
 std::vector<std::string> wrong_includes(const fs::path& file, const std::string& text) {
   static const std::regex include(R"re(#\s*include\s*"([^"/]+/[^"]*)")re");
   const bool is_test = file.string().ends_with("_test.cc");
@@ -75,7 +76,7 @@ std::vector<std::string> wrong_includes(const fs::path& file, const std::string&
   return wrong;
 }
 
-/// The calls in `text` that read JSON by other means than io/json.h.
+/// Returns the calls in `text` that read JSON without io/json.h.
 std::vector<std::string> other_json_readers(const std::string& text) {
   static const std::regex call(
       R"((\w*[Jj]son|basic_json(<[^;]*>)?)::(parse|accept|sax_parse|from_\w+)\b|>>\s*json\b|)"
@@ -83,9 +84,10 @@ std::vector<std::string> other_json_readers(const std::string& text) {
   return {std::sregex_token_iterator(text.begin(), text.end(), call), {}};
 }
 
-/// The marks of unfinished work in `text`.
+/// Returns the marks of unfinished work in `text`.
 std::vector<std::string> unfinished(const std::string& text) {
-  static const std::regex mark(R"(\b(TO[D]O|FIX[M]E|X[X]X)\b)");  // must not find itself
+  // written so that it does not match itself
+  static const std::regex mark(R"(\b(TO[D]O|FIX[M]E|X[X]X)\b)");
   return {std::sregex_token_iterator(text.begin(), text.end(), mark), {}};
 }
 
@@ -99,7 +101,8 @@ std::string read(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Every file below `folder`, without what .gitignore and git itself keep out of the repository.
+/// Returns every file below `folder`, except those that .gitignore and git itself exclude from the
+/// repository.
 std::vector<fs::path> files_below(const fs::path& folder) {
   static const std::set<fs::path> skipped{".git",        "build",        "out", ".cache",
                                           "__pycache__", "node_modules", "dist"};
@@ -178,7 +181,7 @@ TEST(LayeringTest, OtherReadersOfJsonAreSeen) {
               IsEmpty());
 }
 
-/// Its limits hold for all that comes from outside.
+/// The limits of io/json.h must apply to all JSON from outside.
 TEST(LayeringTest, JsonHasOneReader) {
   const fs::path reader = root() / "src/io/json.cc";
   EXPECT_THAT(other_json_readers(read(reader)), ElementsAre("Json::sax_parse"));
@@ -209,7 +212,7 @@ TEST(RepositoryTest, HoldsNoMarksOfUnfinishedWork) {
   EXPECT_THAT(files, Contains(root() / "CMakeLists.txt"));
   for (const fs::path& path : files) {
     const std::string text = read(path);
-    if (text.find('\0') != std::string::npos) continue;  // binary
+    if (text.find('\0') != std::string::npos) continue;  // binary file
     EXPECT_THAT(unfinished(text), IsEmpty()) << path;
   }
 }

@@ -1,6 +1,6 @@
-// Published architectures, read from small checkpoints in their own layout, against what
-// PyTorch 1.13 computes from their definitions (golden/generate_models.py), and against what the
-// library transformers computes itself (golden/generate_hub_models.py).
+// Published architectures in small checkpoints with the original layout. The tests compare them
+// with PyTorch 1.13's results for their definitions (golden/generate_models.py), and with the
+// results of the library transformers (golden/generate_hub_models.py).
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -21,13 +21,13 @@ namespace {
 
 using testing::relative_error;
 
-/// Of max |a − b| ÷ max |b| in one tensor.
+/// The tolerance of max |a − b| ÷ max |b| in one tensor.
 constexpr double kTolerance = 1e-4;
-/// A gradient that is 0 by algebra, as that of the keys' bias, is compared with a share of the
-/// largest.
+/// A gradient that is 0 by algebra, such as that of the keys' bias, is compared with a share of the
+/// largest one.
 constexpr double kLeastShare = 1e-2;
 
-/// `name`: a folder's, under tests/golden.
+/// `name` is a folder under tests/golden.
 std::string folder_of(const std::string& name) {
   return ADDNORM_SOURCE_DIR "/tests/golden/" + name;
 }
@@ -39,7 +39,7 @@ model::StreamedModel load(const std::string& folder) {
   return {std::move(recipe), std::move(weights)};
 }
 
-/// Gradients by the names of the tensors that the parameters stand in, laid out as they are.
+/// Gradients by the names and in the layout of the tensors that hold the parameters.
 class TensorGradients {
  public:
   explicit TensorGradients(const model::Weights& weights) : weights_(weights) {}
@@ -49,7 +49,7 @@ class TensorGradients {
     std::vector<float>& all = gradients_[source.tensor->name];
     all.resize(source.tensor->count());
     const model::TensorForm& form = source.form;
-    // A vector is a column. Transposed matrices of experts stand one behind the other.
+    // A vector is a column. Transposed matrices of experts follow one another.
     const std::size_t cols = source.is_vector() ? 1 : g.gradient.cols;
     const std::size_t whole = form.transposed ? source.tensor->shape.back() : all.size() / cols;
     const std::size_t rows = whole / form.part.all * form.part.own;

@@ -1,4 +1,4 @@
-// Training under mpirun: what several processes leave, and how they end.
+// Tests of training under mpirun: the files of several processes, and their exit.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -86,8 +86,8 @@ class MpiTest : public ::testing::Test {
   }
   Result run(const std::string& command) const { return wait_for(start(command)); }
 
-  /// Starts a long run on two processes, calls act(mpirun, second process) in the midst of it, and
-  /// says how all ended, within seconds.
+  /// Starts a long run on two processes, and calls act(mpirun, second process) during it. Returns
+  /// how all ended, within seconds.
   Result interrupted(const std::string& run, const std::function<void(pid_t, pid_t)>& act) const {
     const pid_t mpirun = start(on(2, fresh(run, "--steps 1000000")));
     for (int tries = 0; tries < 1500; ++tries) {
@@ -220,7 +220,8 @@ TEST_F(MpiTest, ReportsBadInputOnce) {
 }
 
 TEST_F(MpiTest, AnErrorOfOneProcessEndsAll) {
-  fs::create_directories(files("run").metrics);  // where the first wants to write a file
+  // a folder with the name of the first process's file
+  fs::create_directories(files("run").metrics);
   const Result failed = run(on(2, fresh("run", "--steps 1000000")));
   EXPECT_NE(failed.status, 0);
   EXPECT_EQ(occurrences(failed.err, "metrics.jsonl"), 1) << failed.err;

@@ -1,5 +1,5 @@
-// The network that the tutorial ships (scripts/tutorial_network.py): the file is what its settings
-// say, and it has learned to read.
+// The tutorial's network (scripts/tutorial_network.py): the file matches its settings, and the
+// network has learned.
 
 #include <gmock/gmock.h>
 
@@ -21,18 +21,18 @@ namespace {
 
 const std::string kFile = ADDNORM_SOURCE_DIR "/web/src/chapters/model/network.safetensors";
 
-/// Revelation 21:1 to 21:2, as the program `bible` prints it: of the last tenth of the text, which
-/// is kept for validation.
+/// Revelation 21:1 to 21:2, as printed by the program `bible`: a part of the last tenth of the
+/// text, which is used for validation.
 constexpr std::string_view kUnread =
     "Rev21:1 And I saw a new heaven and a new earth: for the first heaven and the first earth were "
     "passed away; and there was no more sea.\n"
     "Rev21:2 And I John saw the holy city, new Jerusalem, coming down from God out of heaven, "
     "prepared as a bride adorned for her husband.\n";
 
-/// As the run that the script makes has it. Another processor's products differ by less than 0.001.
+/// The loss of the script's own run. On another processor it differs by less than 0.001.
 constexpr double kLossOnUnread = 1.4738;
 
-/// In nats per byte, in windows as long as the context.
+/// Returns the loss in nats per byte, in windows as long as the context.
 double loss_on(Decoder<float>& decoder, std::string_view text) {
   std::vector<std::int32_t> bytes;
   for (const char c : text) bytes.push_back(static_cast<unsigned char>(c));

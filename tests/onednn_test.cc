@@ -1,4 +1,4 @@
-// Which of oneDNN's implementations do our products and the benchmark's norms.
+// Tests which implementations of oneDNN compute our products and the benchmark's norms.
 
 #include <gmock/gmock.h>
 
@@ -21,13 +21,13 @@ using ::testing::Not;
 using testing::Result;
 using ::testing::StartsWith;
 
-/// As oneDNN names them: "matmul" and "brg:avx512_core".
+/// A primitive with oneDNN's names: "matmul" and "brg:avx512_core".
 struct Primitive {
   std::string kind, implementation;
   auto operator<=>(const Primitive&) const = default;
 };
 
-/// What oneDNN reports that it did: a line holds …,exec,ENGINE,KIND,IMPLEMENTATION,….
+/// Returns the primitives in oneDNN's log; a line is …,exec,ENGINE,KIND,IMPLEMENTATION,….
 std::set<Primitive> primitives_in(const std::string& log) {
   std::set<Primitive> primitives;
   std::istringstream lines(log);
@@ -46,8 +46,8 @@ class OneDnnTest : public testing::ProgramTest {
   OneDnnTest() { ::setenv("ONEDNN_VERBOSE", "1", 1); }
   ~OneDnnTest() override { ::unsetenv("ONEDNN_VERBOSE"); }
 
-  /// Runs the program; of each kind of primitive there must be some, and none by the plain loops
-  /// that oneDNN calls its reference.
+  /// Runs the program. Each kind of primitive must occur, and never with the plain loops that
+  /// oneDNN calls its reference.
   void expect_fast(const std::string& words, const std::vector<std::string>& kinds) const {
     const Result result = run(words);
     ASSERT_EQ(result.status, 0) << result.err;

@@ -1,4 +1,5 @@
-// `addnorm serve`: what it sends, to whom, and that no request breaks it.
+// `addnorm serve`: the files that it sends, the clients that it answers, and its robustness to any
+// request.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -37,7 +38,7 @@ using Json = nlohmann::ordered_json;
 
 using ServeTest = testing::ProgramTest;
 
-/// `addnorm serve` of a folder on a port of its own choice, until the end of the test.
+/// `addnorm serve` of a folder on a free port, until the end of the test.
 class Server {
  public:
   explicit Server(const fs::path& folder, const std::string& flags = "") {
@@ -45,7 +46,7 @@ class Server {
     EXPECT_EQ(::pipe(pipe.data()), 0);
     child_ = ::fork();
     if (child_ == 0) {
-      const rlimit stack{kStackBytes, kStackBytes};  // of its threads too
+      const rlimit stack{kStackBytes, kStackBytes};  // also of its threads
       ::setrlimit(RLIMIT_STACK, &stack);
       become_program(folder, split("serve --folder . --port 0 " + flags), pipe[1], 2);
     }
@@ -72,7 +73,7 @@ class Server {
   HttpAnswer ask(const std::string& request) const { return testing::ask(port_, request); }
 
  private:
-  /// Small enough for what recurses with the length of a request to fail.
+  /// Small enough to detect recursion over the length of a request.
   static constexpr rlim_t kStackBytes = 1 << 20;
 
   pid_t child_ = -1;
@@ -104,8 +105,8 @@ TEST_F(ServeTest, AnswersWithTheFolderAndNothingBeyond) {
                "cannot be listened on; expected a free port");
 }
 
-/// A page and, in runs/, four folders: a run that has stopped, one below it that goes on, one that
-/// is done, and none. What the folder has beside them is a secret.
+/// A page and, in runs/, four folders: a stopped run, a running one below it, a finished one, and
+/// no run. Everything else in the folder is a secret.
 class ServeRunsTest : public ServeTest {
  protected:
   ServeRunsTest() {
@@ -159,7 +160,7 @@ TEST_F(ServeRunsTest, ListsRunsAndHowFarTheyAre) {
   EXPECT_EQ(std::ranges::count(later, Json("running"), [](auto& run) { return run["state"]; }), 0);
 }
 
-/// Files of a run that would end the server or hide the other runs.
+/// Files of a run that could end the server or hide the other runs.
 TEST_F(ServeRunsTest, ListsTheOtherRunsBesideMalformedOnes) {
   const std::string open = std::string(100'000, '['), close = std::string(100'000, ']');
   std::string objects;
@@ -221,7 +222,7 @@ TEST_F(ServeRunsTest, FindsTheLastValidationFarBack) {
     lines += R"({"step":)" + std::to_string(step) + R"(,"loss":1,"gradient_norm":0.5})" + "\n";
   }
   write("runs/finished/metrics.jsonl", lines);
-  const Server server(folder_, "--runs runs/finished");  // which is itself a run
+  const Server server(folder_, "--runs runs/finished");  // it is itself a run
   const Json runs = Json::parse(server.get("/api/runs").body);
   ASSERT_EQ(runs.size(), 1U);
   EXPECT_EQ(runs[0]["name"], "finished");
@@ -242,7 +243,8 @@ TEST_F(ServeRunsTest, GivesFilesFromAnyByteAndNothingBeyondTheFolder) {
     EXPECT_EQ(response.body, file.substr(begin)) << query;
     EXPECT_EQ(response.header("file-size"), std::to_string(file.size())) << query;
   }
-  for (const char* run : {"finished", "stopped"}) {  // the one is a link, the other not yet there
+  // the first is a link, the second does not exist yet
+  for (const char* run : {"finished", "stopped"}) {
     const auto response = server.get("/api/runs/"s + run + "/profile");
     EXPECT_EQ(response.body, "") << run;
     EXPECT_EQ(response.header("file-size"), "0") << run;
@@ -265,7 +267,7 @@ TEST_F(ServeRunsTest, IsFineWithNoRunsButNotWithNoFolder) {
   expect_error({"serve", "--folder", "runs", "--runs", "runs"}, "--folder: runs has no runs.html");
 }
 
-/// Whole numbers and what might be taken for one, as a range may begin or end with.
+/// Returns whole numbers, and similar texts, for the ends of a range.
 std::vector<std::string> range_bounds(std::size_t size) {
   return {"",
           "0",
@@ -280,7 +282,7 @@ std::vector<std::string> range_bounds(std::size_t size) {
           "18446744073709551616",
           "99999999999999999999999999"};
 }
-/// Some 150 ranges, good and bad.
+/// Returns about 150 ranges, valid and invalid.
 std::vector<std::string> ranges_of(std::size_t size) {
   std::vector<std::string> ranges{"bytes=",
                                   "bytes",
@@ -308,9 +310,9 @@ std::vector<std::string> ranges_of(std::size_t size) {
   return ranges;
 }
 
-/// What a range of plain numbers asks for of `whole`, or nothing where it has none of it.
+/// Returns the part of `whole` that a range of plain numbers requests; nothing if it has none.
 std::optional<std::string> part_of(const std::string& whole, const std::string& range) {
-  const auto number = [](const std::string& digits) {  // 18 digits suffice for what differs here
+  const auto number = [](const std::string& digits) {  // 18 digits suffice for this test
     return digits.size() > 18 ? std::size_t{1} << 60 : std::stoul(digits);
   };
   const std::size_t equals = range.find('='), dash = range.find('-');
@@ -326,7 +328,7 @@ std::optional<std::string> part_of(const std::string& whole, const std::string& 
                       last.empty() ? std::string::npos : number(last) - number(first) + 1);
 }
 
-/// That an answer to a request for a range of `whole` has what it must have, and not a byte more.
+/// Checks that the answer to a request for a range of `whole` has exactly the requested bytes.
 void check_range(const std::string& whole, const std::string& range, const HttpAnswer& answer) {
   SCOPED_TRACE(range.substr(0, 60));
   const bool is_range = range.starts_with("bytes=") &&
@@ -335,7 +337,7 @@ void check_range(const std::string& whole, const std::string& range, const HttpA
   std::optional<std::string> part;
   if (is_range) part = part_of(whole, range);
   switch (answer.status) {
-    case 200:  // a server may give all where it does not understand
+    case 200:  // allowed for a range that the server does not understand
       EXPECT_EQ(answer.body, whole);
       EXPECT_EQ(answer.header("content-range"), "");
       break;
@@ -444,7 +446,8 @@ TEST_F(ServeRunsTest, NoRequestBreaksIt) {
   EXPECT_EQ(server.get("/icon.svg").body, "0123456789");
 }
 
-// Another site's name may be made to mean this machine, and its pages would read what is here.
+// Another site's name may be made to resolve to this machine, and its pages could then read the
+// server's files.
 TEST_F(ServeRunsTest, RefusesPagesOfOtherSites) {
   const Server server(folder_, "--runs runs");
   const auto status = [&](const std::string& headers) {
@@ -481,7 +484,7 @@ TEST_F(ServeRunsTest, SaysWhatPagesMayDo) {
   }
 }
 
-// A header that says less than the page would take from it what it needs.
+// A header that allows less than the page's own policy would break the page.
 TEST_F(ServeTest, PolicyIsThatOfThePage) {
   const std::string page = io::read_file(fs::path(ADDNORM_SOURCE_DIR) / "web/index.html");
   const std::string before = "content=\"default-src";

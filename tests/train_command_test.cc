@@ -1,4 +1,5 @@
-// `addnorm train` and `addnorm generate` from outside: breaks, bad input, and what they leave.
+// Tests of `addnorm train` and `addnorm generate` as programs: interruptions, bad input, and the
+// files that they leave.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -50,7 +51,7 @@ class TrainCommandTest : public testing::ProgramTest {
     return io::read_file(files(run).checkpoint);
   }
 
-  /// Starts the program and does not wait for it.
+  /// Starts the program without waiting for it.
   pid_t start(const std::string& words, std::FILE* out) const {
     const pid_t child = ::fork();
     if (child == 0) become_program(folder_, split(words), ::fileno(out), ::fileno(out));
@@ -64,7 +65,8 @@ class TrainCommandTest : public testing::ProgramTest {
     }
     FAIL() << "the run makes no steps";
   }
-  /// What fails with status 2, one line on standard error, and no change to the run's checkpoint.
+  /// Checks words that fail with status 2, one line on standard error, and no change to the run's
+  /// checkpoint.
   void expect_refused(const std::string& words, const std::string& part) const {
     const std::string before = fs::exists(files("run").checkpoint) ? checkpoint("run") : "";
     const Result result = run("train " + words);
@@ -274,7 +276,7 @@ TEST_F(TrainCommandTest, AFullDiskLeavesTheLastCheckpoint) {
   ASSERT_EQ(run("train --out run --steps 5 "s + kSmall).status, 0);
   const std::string before = checkpoint("run");
   const pid_t child = ::fork();
-  if (child == 0) {  // files of more than half a checkpoint cannot be written
+  if (child == 0) {  // files larger than half a checkpoint cannot be written
     std::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{before.size() / 2, before.size() / 2};
     ::setrlimit(RLIMIT_FSIZE, &limit);
@@ -289,7 +291,7 @@ TEST_F(TrainCommandTest, AFullDiskLeavesTheLastCheckpoint) {
   EXPECT_EQ(run("train --out run --resume").status, 0);
 }
 
-// Who may write into a run's folder must not have others' files written by who trains in it.
+// A user who may write to a run's folder must not redirect the trainer's writes to other files.
 TEST_F(TrainCommandTest, FollowsNoLinkThatIsPlanted) {
   write("secret", "not a run's");
   for (const char* name : {"metrics.jsonl", "profile.jsonl", "config.json", "report.html",

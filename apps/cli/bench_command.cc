@@ -134,7 +134,7 @@ std::vector<std::string_view> rival_names() {
   return names;
 }
 
-/// Those that --rival names; by default PyTorch with either kind of memory.
+/// Returns the rivals of --rival; by default PyTorch with either memory setting.
 std::vector<bench::PythonRivalKind> chosen_rivals(const BenchFlags& flags) {
   using Names = std::vector<std::string>;
   Names names = flags.rivals;
@@ -154,7 +154,7 @@ std::vector<bench::PythonRivalKind> chosen_rivals(const BenchFlags& flags) {
 
 using Rivals = std::vector<std::unique_ptr<bench::PythonRival>>;
 
-/// Every job's result, which `show` gets at once; a bar shows how many are done.
+/// Returns every job's result, and passes each to `show` at once; a bar shows the progress.
 std::vector<bench::Result> time_all(const std::vector<bench::Job>& jobs,
                                     const bench::Options& options, const Rivals& rivals,
                                     const std::function<void(const bench::Result&)>& show) {
@@ -195,7 +195,7 @@ ExitStatus run_accuracy(const BenchFlags& flags) {
   return kDone;
 }
 
-/// As the kernel would have it of matrices whose rows begin cache lines.
+/// Returns the job as a kernel sees it, with rows that begin cache lines.
 kernels::Problem problem_of(const bench::Job& job) {
   const bench::Kernel& kernel = job.kernel;
   const std::size_t bytes = job.dtype == "f32" ? 4 : 2;

@@ -7,7 +7,7 @@
 namespace addnorm::cli {
 namespace {
 
-/// One or more digits. What is too large for 64 bits is the largest number.
+/// Parses one or more digits. A number too large for 64 bits becomes the largest number.
 std::optional<std::uint64_t> parse_digits(std::string_view text) {
   std::uint64_t value = 0;
   const char* const end = text.data() + text.size();

@@ -12,12 +12,12 @@ struct ByteRange {
   std::uint64_t end = 0;
 };
 
-/// What a Range header asks for of `size` bytes (RFC 9110, section 14.2).
+/// The part of `size` bytes that a Range header requests (RFC 9110, section 14.2).
 struct RangeRequest {
   enum Kind {
-    kNone,           ///< all of them: the header is absent, malformed, or asks for several ranges
+    kNone,           ///< the whole: the header is absent or malformed, or has several ranges
     kSatisfiable,    ///< `range`, which lies within the bytes
-    kUnsatisfiable,  ///< a range that has none of the bytes
+    kUnsatisfiable,  ///< the range has none of the bytes
   };
   Kind kind = kNone;
   ByteRange range;

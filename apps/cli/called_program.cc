@@ -18,7 +18,8 @@ void set_called_program(const char* called) {
 }
 
 std::string called_program() {
-  // "python3 -m addnorm" is how a launcher was called; only a path may have a space of its own.
+  // "python3 -m addnorm" comes from a launcher and stays unquoted; only in a path is a space part
+  // of a name.
   return name().find('/') == std::string::npos ? name() : shell_word(name());
 }
 

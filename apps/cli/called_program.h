@@ -3,20 +3,20 @@
 #include <string>
 #include <string_view>
 
-/// Commands in what the program prints, so that they can be typed where it was called.
+/// Commands in the program's output, in a form that can be typed where it was called.
 
 namespace addnorm::cli {
 
-/// Notes how the program was called: argv[0], or null.
+/// Records the program's name: argv[0], or null.
 void set_called_program(const char* name);
 
-/// The program as it was called, such as "build/release/bin/addnorm", quoted for the shell.
+/// Returns the program's name as called, such as "build/release/bin/addnorm", quoted for the shell.
 std::string called_program();
 
-/// The text with called_program() in each line that is a command: "  addnorm study --layers 8".
+/// Replaces the program's name in each line that is a command: "  addnorm study --layers 8".
 std::string as_called(std::string_view text);
 
-/// The word as a shell reads it: in quotes where it needs them.
+/// Returns the word in shell syntax, with quotes if needed.
 std::string shell_word(const std::string& word);
 
 }  // namespace addnorm::cli

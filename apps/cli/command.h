@@ -9,10 +9,10 @@ namespace addnorm::cli {
 enum ExitStatus {
   kDone = 0,
   kBadOutcome = 1,  ///< a verdict failed, or training met a number that is not finite
-  kBadUsage = 2,    ///< or bad input
+  kBadUsage = 2,    ///< wrong usage or bad input
 };
 
-/// A subcommand of the program, and what it does once its flags are parsed.
+/// A subcommand of the program, and the function that runs it after its flags are parsed.
 struct Command {
   CLI::App* app = nullptr;
   std::function<ExitStatus()> run;

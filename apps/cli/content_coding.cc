@@ -7,7 +7,7 @@
 namespace addnorm::cli {
 namespace {
 
-/// Takes what stands before the separator, or all, off the front.
+/// Removes the part before the separator, or everything, from the front, and returns it.
 std::string_view take(std::string_view& text, char separator) {
   const std::size_t at = std::min(text.find(separator), text.size());
   const std::string_view part = text.substr(0, at);
@@ -15,7 +15,7 @@ std::string_view take(std::string_view& text, char separator) {
   return part;
 }
 
-/// "gzip;q=0" without spaces.
+/// Whether the parameters have a weight above 0; "q=0" is one without spaces.
 bool has_weight(std::string_view parameters) {
   if (!parameters.starts_with("q=0")) return true;
   return parameters.find_first_not_of("0.", 2) != std::string_view::npos;

@@ -6,8 +6,8 @@
 
 namespace addnorm::cli {
 
-/// Diagnoses what `addnorm doctor TARGET` does without other flags: a run, its settings, a model's
-/// folder or file, or a profile. Error for anything else.
+/// Returns the diagnosis of `addnorm doctor TARGET` without other flags. TARGET is a run, its
+/// settings, a model's folder or file, or a profile; anything else throws an Error.
 report::Diagnosis diagnose(const std::string& target);
 
 }  // namespace addnorm::cli

@@ -88,12 +88,12 @@ doctor::Tokens read_tokens(const std::string& file) {
           .origin = "tokens of " + fs::path(file).filename().string()};
 }
 
-/// Those of --tokens, or random ones.
+/// Returns the tokens of --tokens, or random ones.
 doctor::Tokens asked_tokens(const DoctorFlags& flags) {
   return flags.tokens.empty() ? doctor::Tokens{.seed = flags.seed} : read_tokens(flags.tokens);
 }
 
-/// Writes what the model gives for the tokens, in their shape with one more dimension.
+/// Writes the model's output for the tokens, in their shape with one more dimension.
 void write_output(model::StreamedModel& model, const doctor::Tokens& tokens,
                   const std::string& file) {
   const model::Recipe& recipe = model.recipe();
@@ -109,7 +109,7 @@ bool is_settings(const std::string& path) {
   return path.ends_with(".json") && !io::read_json(path).contains("model_type");
 }
 
-/// The text of a run, if it can be read; of settings always some.
+/// Returns the text of a run, if it can be read; for settings there is always one.
 std::optional<train::ByteText> text_of(const run::RunConfig& config, const DoctorFlags& flags,
                                        bool needed) {
   const std::vector<std::string>& files = flags.text.empty() ? config.text : flags.text;
@@ -120,8 +120,8 @@ std::optional<train::ByteText> text_of(const run::RunConfig& config, const Docto
   return std::optional<train::ByteText>(std::in_place, read_text_or_default(files), config.context);
 }
 
-/// A bar for each run that is tried, and an end where somebody asks for one: nothing is left
-/// behind.
+/// Shows a bar for each run that is tried, and stops when the user interrupts. It leaves nothing on
+/// the terminal.
 class TrialWatch {
  public:
   run::RunEvents events(const std::string& change, std::size_t steps) {
@@ -162,7 +162,7 @@ std::vector<doctor::Proof> prove_with_progress(const doctor::Subject& subject,
   });
 }
 
-/// With what the rules find, and what becomes of it.
+/// Runs the rules, and predicts the consequences of their findings.
 report::Diagnosis judged(doctor::Subject subject, const train::ByteText* text,
                          const DoctorFlags& flags) {
   if (text != nullptr) subject.unigram_loss = text->unigram_loss();
@@ -176,7 +176,7 @@ report::Diagnosis judged(doctor::Subject subject, const train::ByteText* text,
   return diagnosis;
 }
 
-/// What passes through the model is in memory as well: its output, its gradient, and copies.
+/// Checks the memory for the model's output, its gradient, and copies, in addition to the model.
 void check_memory_of(const model::StreamedModel& model, const doctor::Tokens& tokens) {
   constexpr std::size_t kMatrices = 4;
   run::check_memory(
@@ -184,7 +184,7 @@ void check_memory_of(const model::StreamedModel& model, const doctor::Tokens& to
       (model.recipe().outputs() + model.recipe().layers() * model.recipe().d_model()));
 }
 
-/// On its text, if that is there, else on tokens as they are asked for.
+/// Examines the model on its text, if there is one, else on the requested tokens.
 doctor::Subject examined(doctor::OpenedModel opened, const train::ByteText* text,
                          const DoctorFlags& flags) {
   const bool own = text != nullptr && flags.tokens.empty();
@@ -259,7 +259,7 @@ report::Diagnosis diagnose_target(const std::string& target, const DoctorFlags& 
   const std::string folder = fs::path(target).parent_path().string();
   if (target == run::RunFiles(folder).checkpoint) return diagnose_run(folder, flags);
   if (is_settings(target)) return diagnose_settings(target, flags);
-  if (target.ends_with(".json")) {  // a model's
+  if (target.ends_with(".json")) {  // JSON of a model
     return diagnose_model(fs::absolute(target).parent_path().string(), flags);
   }
   return diagnose_model(target, flags);

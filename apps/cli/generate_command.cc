@@ -21,7 +21,7 @@ struct GenerateFlags {
   std::uint64_t seed = 0;
 };
 
-/// The decoder of a run, or of a checkpoint by itself.
+/// Loads the decoder of a run, or of a checkpoint file.
 Decoder<float> load(const std::string& run) {
   const bool is_folder = std::filesystem::is_directory(run);
   const run::Checkpoint checkpoint(is_folder ? run::RunFiles(run).checkpoint : run);

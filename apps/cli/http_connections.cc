@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr HttpConnections::Clock::duration kRequestTime = 30s;  // with what is idle before it
+constexpr HttpConnections::Clock::duration kRequestTime = 30s;  // including the idle time before it
 constexpr HttpConnections::Clock::duration kAnswerTime = 300s;  // a slow tunnel to this machine
 
 void await(HttpConnections::Connection& connection, HttpConnections::Clock::duration limit) {
@@ -50,7 +50,8 @@ void HttpConnections::end_late() {
 }
 
 void HttpConnections::end(Connection& connection) {
-  ::shutdown(connection.socket, SHUT_RDWR);  // the library sees an end, closes, and tells
+  // the library then closes the connection and notifies us
+  ::shutdown(connection.socket, SHUT_RDWR);
   connection.since = Clock::time_point::max();
 }
 

@@ -6,9 +6,9 @@
 
 namespace addnorm::cli {
 
-/// The connections of a server, so that none can keep it from others: each has a time in which its
-/// request must be whole, and its answer taken; where there is no room for another, the one gives
-/// way that has made no such step for longest.
+/// The connections of a server. Limits keep a connection from blocking others: its request must be
+/// complete, and its answer received, within a time. If there is no room for another one, the
+/// connection with the longest time since its last step is closed.
 class HttpConnections {
  public:
   using Clock = std::chrono::steady_clock;
@@ -16,19 +16,19 @@ class HttpConnections {
   struct Connection {
     int socket;
     Clock::time_point since;  ///< the last step
-    Clock::duration limit;    ///< of the time until the next
+    Clock::duration limit;    ///< longest time until the next step
   };
 
   explicit HttpConnections(std::size_t most) : most_(most) {}
 
-  /// A connection on which a request is awaited. The reference is good until `remove`.
+  /// Adds a connection that waits for a request. The reference is valid until `remove`.
   Connection& add(int socket);
   void remove(const Connection& connection);
 
   static void await_request(Connection& connection);
   static void await_end_of_answer(Connection& connection);
 
-  /// Ends what is late, once a second.
+  /// Closes late connections, once a second.
   void end_late();
 
  private:

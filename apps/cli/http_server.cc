@@ -22,27 +22,27 @@
 namespace addnorm::cli {
 namespace {
 
-/// Memory for what is known of a request: its path, arguments and headers. What does not fit is
-/// answered with 414 or 431, or by an end of the connection.
+/// The memory for a request: its path, arguments and headers. A larger request is answered with 414
+/// or 431, or the connection is closed.
 constexpr std::size_t kRequestBytes = 32768;
-constexpr std::size_t kBlockBytes = 65536;  // of a file that is read at a time
+constexpr std::size_t kBlockBytes = 65536;  // of a file, read at a time
 constexpr unsigned kMostConnections = 2048;
-constexpr unsigned kOtherFiles = 64;  // that are open, beside connections and what is sent on them
+constexpr unsigned kOtherFiles = 64;  // open files besides connections and the files sent on them
 
 std::optional<std::string_view> header_of(MHD_Connection* connection, const char* name) {
   const char* value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
   return value == nullptr ? std::nullopt : std::optional<std::string_view>(value);
 }
 
-/// What part of the content is asked for. A range is a matter of GET alone, and one that is to hold
-/// only for some version of the content (If-Range) never does: no content here names its version.
+/// Returns the requested part of the content. Only GET supports ranges. A range with If-Range is
+/// ignored, because no content here has a version.
 RangeRequest range_of(MHD_Connection* connection, std::string_view method, std::uint64_t size) {
   const bool is_for_any_version = !header_of(connection, MHD_HTTP_HEADER_IF_RANGE);
   if (method != MHD_HTTP_METHOD_GET || !is_for_any_version) return {};
   return parse_range(header_of(connection, MHD_HTTP_HEADER_RANGE), size);
 }
 
-/// The part of an answer's content that is sent. Changes its status and headers.
+/// Returns the part of the content to send, and sets the answer's status and headers.
 ByteRange select_range(const RangeRequest& request, std::uint64_t size, HttpAnswer& answer) {
   if (answer.status != MHD_HTTP_OK) return {0, size};
   answer.headers[MHD_HTTP_HEADER_ACCEPT_RANGES] = "bytes";
@@ -68,8 +68,8 @@ struct FileReader {
   OpenFile file;
   std::uint64_t begin;
 
-  /// Bytes from `at` on. Where the file has become shorter the connection ends: its length was
-  /// promised.
+  /// Reads bytes from `at` on. If the file has become shorter, the connection is closed, because
+  /// the length has been sent.
   static ssize_t read(void* reader, std::uint64_t at, char* to, std::size_t size) {
     const FileReader& self = *static_cast<const FileReader*>(reader);
     const ssize_t n =
@@ -89,7 +89,7 @@ MHD_Response* make_response(HttpAnswer& answer, const ByteRange& range) {
       std::make_unique<FileReader>(FileReader{std::move(answer.file), answer.begin + range.begin});
   MHD_Response* response = MHD_create_response_from_callback(length, kBlockBytes, &FileReader::read,
                                                              reader.get(), &FileReader::destroy);
-  if (response != nullptr) reader.release();  // destroyed with the response
+  if (response != nullptr) reader.release();  // now the response deletes it
   return response;
 }
 
@@ -97,7 +97,7 @@ MHD_Result send(MHD_Connection* connection, std::string_view method, HttpAnswer 
   const std::uint64_t size = answer.file ? answer.file.size() - answer.begin : answer.text.size();
   const ByteRange range = select_range(range_of(connection, method, size), size, answer);
   MHD_Response* const response = make_response(answer, range);
-  if (response == nullptr) return MHD_NO;  // which closes the connection
+  if (response == nullptr) return MHD_NO;  // closes the connection
   answer.headers[MHD_HTTP_HEADER_CONTENT_TYPE] = answer.content_type;
   answer.headers["X-Content-Type-Options"] = "nosniff";
   answer.headers["Referrer-Policy"] = "no-referrer";
@@ -126,8 +126,8 @@ HttpAnswer answer_to(const HttpServer::Handler& handler, MHD_Connection* connect
   }
 }
 
-/// What a request is refused with once its headers are known: it comes from a page that is not of
-/// this machine, or has a method or a body that nothing here takes.
+/// Returns the error for a request with these headers, if it must be refused: it comes from a page
+/// of another machine, or has an unsupported method or a body.
 std::optional<HttpAnswer> refusal(MHD_Connection* connection, std::string_view method,
                                   const char* path) {
   const auto header = [&](const char* name) { return header_of(connection, name); };
@@ -154,8 +154,8 @@ HttpConnections::Connection& state_of(MHD_Connection* connection) {
       MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context);
 }
 
-/// Called when a request's headers are there, with *state null, and again when it is complete. The
-/// first call is too early for an answer, unless the connection is to end with it.
+/// Called when a request's headers have arrived, with *state null, and again when it is complete.
+/// An answer to the first call would close the connection.
 MHD_Result on_request(void* handler, MHD_Connection* connection, const char* path,
                       const char* method_name, const char*, const char*, std::size_t*,
                       void** state) {
@@ -192,7 +192,7 @@ void on_connection(void* connections, MHD_Connection* connection, void** state,
   }
 }
 
-/// How many connections there may be, each with a file that is sent on it.
+/// Returns the largest number of connections, each with an open file.
 unsigned most_connections() {
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);
@@ -206,7 +206,7 @@ unsigned most_connections() {
 }  // namespace
 
 OpenFile::OpenFile(const std::filesystem::path& file, Links links) {
-  // A pipe would wait for somebody who writes.
+  // Opening a pipe would block until another process writes to it.
   const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | (links == Links::kRefuse ? O_NOFOLLOW : 0);
   descriptor_ = ::open(file.c_str(), flags);
   struct stat found {};
@@ -231,7 +231,7 @@ HttpAnswer http_error(unsigned status, const HttpRequest& request) {
 
 HttpServer::HttpServer(std::uint16_t port, Handler handler)
     : handler_(std::move(handler)), connections_(most_connections()) {
-  std::signal(SIGPIPE, SIG_IGN);  // a browser may leave while it is sent a file
+  std::signal(SIGPIPE, SIG_IGN);  // a browser may close the connection during a file
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
@@ -241,7 +241,7 @@ HttpServer::HttpServer(std::uint16_t port, Handler handler)
                        MHD_OPTION_SOCK_ADDR, &address,                      //
                        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,                //
                        MHD_OPTION_CONNECTION_MEMORY_LIMIT, kRequestBytes,   //
-                       MHD_OPTION_CONNECTION_LIMIT, kMostConnections + 16,  // some on their way out
+                       MHD_OPTION_CONNECTION_LIMIT, kMostConnections + 16,  // some are being closed
                        MHD_OPTION_NOTIFY_CONNECTION, on_connection, &connections_,
                        MHD_OPTION_NOTIFY_COMPLETED, on_end_of_answer, nullptr, MHD_OPTION_END);
 }

@@ -22,7 +22,7 @@ struct HttpRequest {
 
 enum class Links { kFollow, kRefuse };
 
-/// A regular file that is open for reading; false where there is none.
+/// A regular file that is open for reading; false if there is none.
 class OpenFile {
  public:
   OpenFile() = default;
@@ -44,7 +44,7 @@ class OpenFile {
   std::uint64_t size_ = 0;
 };
 
-/// What a request is answered with: the file from byte `begin` on, or `text` where none is open.
+/// The answer to a request: the file from byte `begin` on, or `text` if no file is open.
 struct HttpAnswer {
   unsigned status = 200;
   std::string content_type = "text/plain";
@@ -54,25 +54,25 @@ struct HttpAnswer {
   std::map<std::string, std::string> headers;
 };
 
-/// A status with a line of text that names it and the path.
+/// Returns an answer with a status and a line of text that names it and the path.
 HttpAnswer http_error(unsigned status, const HttpRequest& request);
 
-/// Answers browsers on this machine, for pages of this machine, and nobody else. It knows HTTP and
-/// nothing of what it serves: ranges of bytes, HEAD, other methods, who asks, and the length and
-/// duration of requests are its business alone.
+/// Answers only browsers on this machine, for pages of this machine. It handles HTTP and is
+/// independent of the content: ranges of bytes, HEAD, other methods, the origin, and the length and
+/// duration of requests.
 class HttpServer {
  public:
   using Handler = std::function<HttpAnswer(const HttpRequest&)>;
 
-  /// Listens on the port, 0 for any free one; where it cannot, port() is 0. If the handler throws,
-  /// the answer is 500.
+  /// Listens on the port, or on any free port for 0; port() is 0 if that fails. If the handler
+  /// throws, the answer is 500.
   HttpServer(std::uint16_t port, Handler handler);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
   std::uint16_t port() const;
-  /// Answers requests, one at a time; returns only if the system does not let it go on.
+  /// Answers requests, one at a time; returns only on a system error.
   void run();
 
  private:

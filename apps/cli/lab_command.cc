@@ -69,8 +69,8 @@ std::vector<report::LabRun> plan_named(const LabFlags& flags) {
   return runs;
 }
 
-/// Gives the option to the figures that take it, and notes which of them cannot run its value; an
-/// Error if none can.
+/// Sets the option of all figures that have it, and records those that cannot run its value. Throws
+/// an Error if none can.
 void give_to_all(std::vector<report::LabRun>& runs, const lab::FigureOption& option,
                  const lab::FigureOptions& asked, std::string& notes) {
   std::set<std::string> refusals;
@@ -109,7 +109,7 @@ bool names_only(const LabFlags& flags, std::string_view word) {
   return is_there;
 }
 
-/// What is to be run, checked before anything is.
+/// Returns the requested runs, all checked before the first one starts.
 std::vector<report::LabRun> plan(const LabFlags& flags, const CLI::App& app) {
   for (const auto& [flag, value] :
        {std::pair{"--width", flags.options.width}, {"--seeds", flags.options.seeds}}) {
@@ -158,7 +158,7 @@ void measure(std::vector<report::LabRun>& runs) {
   }
 }
 
-/// Two files for each run, and the page.
+/// Returns the names of two files for each run, and of the page.
 std::vector<std::string> output_names(const std::vector<report::LabRun>& runs) {
   std::vector<std::string> names;
   for (const report::LabRun& run : runs) {
@@ -170,7 +170,7 @@ std::vector<std::string> output_names(const std::vector<report::LabRun>& runs) {
   return names;
 }
 
-/// The runs and the figures that other runs have left in the folder, in the order of the lab.
+/// Returns the runs, and the figures that other runs left in the folder, in the order of the lab.
 std::vector<report::LabEntry> all_entries(const std::vector<report::LabRun>& runs,
                                           const std::string& folder) {
   std::vector<report::LabEntry> entries;

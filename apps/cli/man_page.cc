@@ -9,7 +9,7 @@
 namespace addnorm::cli {
 namespace {
 
-/// Text as roff takes it: no character commands, and quotes and signs as they are typed.
+/// Escapes text for roff: no character commands, and quotes and signs unchanged.
 std::string roff_escape(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
@@ -43,14 +43,14 @@ std::string bold(std::string_view text) {
   return "\\fB" + roff_escape(text) + "\\fR";
 }
 
-/// A command or a name, which must not break at its end of the line, nor at spaces within.
+/// Protects a command or a name from line breaks at its spaces and end.
 std::string unbroken(std::string_view text) {
   std::string joined;
   for (const char c : bold(text)) joined += c == ' ' ? std::string("\\ ") : std::string(1, c);
   return joined;
 }
 
-/// A row of a list: "  name  what it is", or "  one thing".
+/// Formats a row of a list: "  name  meaning", or "  one item".
 std::string row(std::string_view line) {
   line.remove_prefix(line.find_first_not_of(' '));
   const std::size_t gap = line.find("  ");
@@ -59,8 +59,8 @@ std::string row(std::string_view line) {
   return ".TP 16\n" + unbroken(line.substr(0, gap)) + '\n' + roff_escape(meaning) + '\n';
 }
 
-/// The foot of a help text: paragraphs, which are filled; rows, which begin with two spaces; and
-/// lines with columns, which stay as they are.
+/// Formats the end of a help text: paragraphs, which are filled; rows, which begin with two spaces;
+/// and lines with columns, which stay unchanged.
 std::string prose(const std::string& text) {
   enum Form { kNone, kFilled, kRows, kTable } form = kNone;
   std::string page;
@@ -90,7 +90,7 @@ std::string names_of(const Options& options) {
   std::vector<std::string> names;
   names.reserve(options.size());
   for (const CLI::Option* option : options) names.push_back(option->get_name());
-  std::ranges::sort(names);  // the set has them in no order that stays
+  std::ranges::sort(names);  // the set has no stable order
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
@@ -113,7 +113,7 @@ std::string options_of(const CLI::App& app) {
   return entries;
 }
 
-/// "addnorm trace [OPTIONS] [VALUES...]"
+/// Returns "addnorm trace [OPTIONS] [VALUES...]".
 std::string usage(const CLI::App& command) {
   const std::string name = command.get_parent()->get_name() + ' ' + command.get_name();
   const std::string line = CLI::Formatter().make_usage(&command, name);

@@ -27,7 +27,7 @@ std::vector<const CLI::App*> visible_commands(const CLI::App& program) {
   return program.get_subcommands([](const CLI::App* app) { return !app->get_group().empty(); });
 }
 
-// Hidden: the build runs it, and installs what it prints.
+// A hidden command: the build runs it and installs its output.
 Command manual_command(CLI::App& program) {
   const auto form = std::make_shared<const Form*>();
   CLI::App* app = program.add_subcommand(

@@ -24,10 +24,10 @@ class MpiCommunicator final : public train::Communicator {
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
-    MPI_Comm_dup(MPI_COMM_WORLD, &gathers_);  // these have an order of their own
+    MPI_Comm_dup(MPI_COMM_WORLD, &gathers_);  // gathers have a separate order
   }
   ~MpiCommunicator() override {
-    if (std::uncaught_exceptions() > 0) return;  // the others are not at their end: abort_mpi()
+    if (std::uncaught_exceptions() > 0) return;  // the other processes have not ended: abort_mpi()
     MPI_Comm_free(&gathers_);
     MPI_Finalize();
   }

@@ -6,8 +6,8 @@
 
 namespace addnorm::cli {
 
-/// MPI's world, from MPI_Init to MPI_Finalize; once in a process. All calls must come from one
-/// thread. Where MPI itself fails it ends all processes.
+/// Returns MPI's world, from MPI_Init to MPI_Finalize; once in a process. All calls must come from
+/// one thread. If MPI itself fails, it ends all processes.
 std::unique_ptr<train::Communicator> mpi_communicator();
 
 /// Ends all processes, if there is a world.

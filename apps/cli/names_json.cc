@@ -10,7 +10,7 @@
 
 namespace addnorm::cli {
 
-/// The names that commands, files and other languages use, by what they name.
+/// Returns the names in commands, files and other languages, grouped by kind.
 std::string names_json(const CLI::App&) {
   nlohmann::ordered_json names;
   const auto put = [&names](const char* key, auto first) { names[key] = names_of(first); };

@@ -35,11 +35,11 @@ struct NormFlags {
   bool unit_offset = false;
 };
 
-/// The sizes of what is normalized: rows of features are samples of channels with one position.
+/// The sizes of the normalized values: rows of features are samples of channels with one position.
 struct Sizes {
   std::size_t samples = 1, channels = 1, positions = 1;
 
-  /// How many values share one mean and one deviation.
+  /// Returns the number of values that share one mean and one deviation.
   std::size_t set(const NormOptions& norm) const {
     switch (norm.kind) {
       case NormKind::kBatch:
@@ -72,7 +72,7 @@ Sizes sizes_of(const io::Shape& shape, const NormFlags& flags) {
   return sizes;
 }
 
-/// The values in `file`, which must be Ts of this shape; none where there is no file.
+/// Returns the values in `file`, which must be of type T and have this shape; none without a file.
 template <typename T>
 std::vector<T> read_values(const std::string& file, const io::Shape& shape,
                            const std::string& input) {

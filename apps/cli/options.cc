@@ -19,7 +19,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(0, text.find_last_not_of(' ') + 1);
 }
 
-/// What std::from_chars makes of all of `text`.
+/// Parses all of `text` with std::from_chars.
 template <typename T>
 std::errc parse(std::string_view text, T& value) {
   text = trim(text);
@@ -49,7 +49,7 @@ std::uint64_t parse_count(const std::string& flag, std::string_view text) {
   return count;
 }
 
-/// "1,2,3" or "1," with the comma that may separate it from the next argument.
+/// Parses "1,2,3" or "1,": a trailing comma may separate it from the next argument.
 void append_numbers(const std::string& flag, std::string_view text, std::vector<double>& numbers) {
   if (text.size() > 1 && text.ends_with(',')) text.remove_suffix(1);
   std::size_t comma = 0;

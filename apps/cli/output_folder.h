@@ -5,8 +5,8 @@
 
 namespace addnorm::cli {
 
-/// Makes the folder of --out where it is missing. Returns these files' names in it; an Error if
-/// they cannot be written there.
+/// Creates the folder of --out if needed. Returns these files' names in it; throws an Error if they
+/// cannot be written.
 std::vector<std::string> prepare_outputs(const std::string& folder,
                                          const std::vector<std::string>& names);
 

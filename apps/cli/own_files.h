@@ -4,8 +4,9 @@
 
 namespace addnorm::cli {
 
-/// The folder of what the program reads unasked, under its names in the source tree: share/addnorm
-/// beside the bin in which the program is. In a build folder that is a link to the source tree.
+/// Returns the folder of the program's own data files, which have the same names as in the source
+/// tree. It is share/addnorm next to the program's bin. In a build folder it is a link to the
+/// source tree.
 std::filesystem::path own_files();
 
 }  // namespace addnorm::cli

@@ -19,7 +19,7 @@ lanes X is read by a, carried by A and written by b. l is a layer of N, counted 
 begins with 1. Names can be put together: post/pre is post around attention and pre around
 feed-forward; post:3+pre is 3 layers of post and the rest pre.)";
 
-/// A name and what stands under it.
+/// A name and its explanation.
 struct Entry {
   std::string_view name;
   std::string text;

@@ -14,7 +14,7 @@
 namespace addnorm::cli {
 namespace {
 
-/// A number that Open MPI's mpirun has left in the environment; 0 without mpirun.
+/// Returns a number that Open MPI's mpirun sets in the environment; 0 without mpirun.
 int from_mpirun(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? 0 : std::atoi(value);
@@ -49,7 +49,7 @@ bool is_first_process() {
 
 void let_first_process_report() {
   using namespace std::chrono_literals;
-  if (!is_first_process()) std::this_thread::sleep_for(3s);  // mpirun takes one
+  if (!is_first_process()) std::this_thread::sleep_for(3s);  // mpirun takes one second
 }
 
 void end_processes([[maybe_unused]] ExitStatus status) {

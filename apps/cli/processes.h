@@ -7,22 +7,22 @@
 
 namespace addnorm::cli {
 
-/// The processes that mpirun has started, of which this is one; null where there is no other. From
-/// here on only the first writes to standard output. Throws Error where the program was built
-/// without MPI, and each would do all work for itself.
+/// Joins the processes that mpirun started, including this one; returns null if there is no other.
+/// From here on only the first process writes to standard output. Throws an Error in a build
+/// without MPI, where each process would do all the work.
 std::unique_ptr<train::Communicator> join_processes();
 
-/// Whether this process is the first, or alone: of what all find, it alone speaks.
+/// Whether this process is the first, or the only one, which reports for all.
 bool is_first_process();
 
-/// Returns at once in the first process. The others give it time to report an error that all find,
-/// and to end them with it.
+/// Returns at once in the first process. In the others it waits, so that the first process can
+/// report an error that all have, and end them.
 void let_first_process_report();
 
-/// Ends all processes where this one has joined others.
+/// Ends all processes if this one has joined others.
 void end_processes(ExitStatus status);
 
-/// How many of them are on this machine.
+/// Returns the number of processes on this machine.
 std::size_t processes_here();
 
 }  // namespace addnorm::cli

@@ -50,7 +50,8 @@ ADDNORM_CPU=avx512|avx2|sse4|scalar forces an instruction set, NO_COLOR=1 forbid
 Exit status: 0 done, 1 a verdict failed, the doctor found something or a loss was not finite, 2 bad
 usage or bad input.)";
 
-/// A line of at most 300 bytes on standard error, whatever a file name or an argument brings along.
+/// Prints a line of at most 300 bytes on standard error, whatever a file name or an argument
+/// contains.
 ExitStatus report_error(const CLI::App& program, std::string message) {
   std::string command = program.get_name();
   for (const CLI::App* parsed : program.get_subcommands()) command += ' ' + parsed->get_name();
@@ -78,7 +79,7 @@ ExitStatus execute(CLI::App& program, const std::vector<Command>& commands,
               std::ranges::any_of(commands, [&](auto& c) { return c.app->check_name(name); }),
           "'{}' is not a command; {}", name, expected_commands(program));
   for (std::string& argument : arguments) argument = hide_sign(argument);
-  std::ranges::reverse(arguments);  // as CLI11 wants them
+  std::ranges::reverse(arguments);  // the order that CLI11 expects
   try {
     program.parse(std::move(arguments));
   } catch (const CLI::Success& help_or_version) {
@@ -91,7 +92,7 @@ ExitStatus execute(CLI::App& program, const std::vector<Command>& commands,
   return chosen->run();
 }
 
-/// CLI11's words, or for a flag that stands there too often our own.
+/// Returns CLI11's message, or our own for a flag that is repeated too often.
 std::string message_of(const CLI::ParseError& error, const CLI::App& program) {
   for (const CLI::App* command : program.get_subcommands()) {
     for (const CLI::Option* option : command->get_options()) {
@@ -105,7 +106,7 @@ std::string message_of(const CLI::ParseError& error, const CLI::App& program) {
   return error.what();
 }
 
-/// Its examples can be typed where the program was called.
+/// A help text whose examples can be typed in the folder of the call.
 class Formatter : public CLI::Formatter {
  public:
   std::string make_footer(const CLI::App* app) const override {
@@ -123,7 +124,7 @@ ExitStatus run(std::vector<std::string> arguments) {
           "how much to read of a pipe or device at most (default 1GiB)")
       ->type_name("SIZE")
       ->transform(CLI::AsSizeValue(false))
-      ->transform([](const std::string& size) {  // CLI11 runs the last one first
+      ->transform([](const std::string& size) {  // CLI11 runs the last transformation first
         require(!size.starts_with('-'), "--pipe-limit: is {}; expected 0 or more", size);
         return size;
       });
@@ -135,7 +136,7 @@ ExitStatus run(std::vector<std::string> arguments) {
       placements_command(program), lab_command(program),   doctor_command(program),
       bench_command(program),      serve_command(program), manual_command(program),
   };
-  program.footer(kExamples);  // now, or it would be that of commands without one
+  program.footer(kExamples);  // set last: commands would inherit it
   try {
     const ExitStatus status = execute(program, commands, std::move(arguments));
     const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
@@ -150,20 +151,20 @@ ExitStatus run(std::vector<std::string> arguments) {
   }
 }
 
-/// Opens the closed ones of the three standard streams, so that no later file gets their numbers.
-/// Reading and writing still fail.
+/// Opens those of the three standard streams that are closed, so that no later file gets their
+/// numbers. Reading and writing still fail.
 void occupy_closed_streams() {
   for (const int stream : {0, 1, 2}) {
     if (::fcntl(stream, F_GETFD) == -1) ::open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY);
   }
 }
 
-/// A file that is mapped has become shorter; anything else ends the program as it would have.
+/// Reports a mapped file that has become shorter; other bus errors end the program as usual.
 void on_bus_error(int signal, siginfo_t* info, void*) {
   const char* const file = io::mapped_file_at(info->si_addr);
   if (file == nullptr) {
     std::signal(signal, SIG_DFL);
-    return;  // to what raised it, which raises it again
+    return;  // to the instruction that raised the signal, which raises it again
   }
   for (const char* part : {"addnorm: ", file, ": has become shorter while it was read\n"}) {
     [[maybe_unused]] const ssize_t written = ::write(2, part, std::strlen(part));
@@ -171,13 +172,13 @@ void on_bus_error(int signal, siginfo_t* info, void*) {
   std::_Exit(kBadUsage);
 }
 
-/// Replaces signals that would end the program without an error message.
+/// Handles signals that would end the program without an error message.
 void catch_signals() {
   struct sigaction action {};
   action.sa_sigaction = on_bus_error;
   action.sa_flags = SA_SIGINFO;
   ::sigaction(SIGBUS, &action, nullptr);
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that is too long cannot be written, as on a full disk
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the size limit fails, as on a full disk
 }
 
 }  // namespace

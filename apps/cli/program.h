@@ -5,9 +5,8 @@
 
 namespace addnorm::cli {
 
-/// Runs the program with these arguments, its own name not among them, and returns its exit status.
-/// Errors become a line on standard error, except an exception for want of memory. Handlers of
-/// signals stay behind.
+/// Runs the program with these arguments, without its own name, and returns its exit status. Errors
+/// become a line on standard error, except std::bad_alloc. Signal handlers stay installed.
 int run_program(std::vector<std::string> arguments);
 
 }  // namespace addnorm::cli

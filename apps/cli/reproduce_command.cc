@@ -27,7 +27,7 @@ struct ReproduceFlags {
   bool json = false;
 };
 
-/// A number as the tutorial prints it, and as we print it.
+/// A number of the tutorial, and the same number from this program.
 struct Line {
   std::string name;
   std::string tutorial;

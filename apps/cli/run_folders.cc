@@ -34,7 +34,7 @@ bool is_run(const fs::path& folder) {
   return is_own_file(folder / "config.json");
 }
 
-/// Runs by their names. Only what is found here is ever read, so no name leads out of the folder.
+/// Returns the runs by name. Only files found here are read, so no name leads out of the folder.
 std::map<std::string, fs::path> find_runs(const fs::path& folder) {
   std::error_code error;
   if (is_run(folder)) return {{fs::canonical(folder, error).filename().string(), folder}};
@@ -49,14 +49,14 @@ std::map<std::string, fs::path> find_runs(const fs::path& folder) {
   return runs;
 }
 
-/// 0 where there is no file yet.
+/// Returns the size of a file; 0 if it does not exist yet.
 std::uintmax_t size_of(const fs::path& file) {
   std::error_code error;
   const std::uintmax_t size = is_own_file(file) ? fs::file_size(file, error) : 0;
   return error ? 0 : size;
 }
 
-/// The bytes of a file from `from` on.
+/// Returns the bytes of a file, beginning with `from`.
 std::string read_from(const fs::path& file, std::uintmax_t from) {
   if (from >= size_of(file)) return "";
   std::ifstream stream(file, std::ios::binary);
@@ -64,7 +64,8 @@ std::string read_from(const fs::path& file, std::uintmax_t from) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// The last whole line that holds `part`; null where there is none, or where it is no JSON.
+/// Returns the last complete line that contains `part`; null if there is none, or if it is not
+/// JSON.
 io::Json last_line_with(std::string_view text, std::string_view part) {
   text = text.substr(0, text.rfind('\n') + 1);
   const std::size_t at = text.rfind(part);
@@ -73,14 +74,14 @@ io::Json last_line_with(std::string_view text, std::string_view part) {
   return io::try_parse_json(text.substr(begin, text.find('\n', at) - begin)).value_or(nullptr);
 }
 
-/// The value of a key; null where there is none that can be read as a T.
+/// Returns the value of a key; null if there is none of type T.
 template <typename T>
 io::Json value_at(const io::Json& line, const char* key) {
   const auto found = line.find(key);
   return found != line.end() && io::fits<T>(*found) ? *found : io::Json();
 }
 
-/// How far a run has come. Validations may be rare: more of the file is read until there is one,
+/// Returns a run's progress. Validations may be rare: it reads more of the file until it finds one,
 /// but not all of a long file at every request.
 io::Json progress(const fs::path& metrics) {
   constexpr std::uintmax_t kMost = 1 << 22;
@@ -106,11 +107,11 @@ bool is_locked(const fs::path& file) {
   const int lock = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (lock < 0) return false;
   const bool locked = ::flock(lock, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(lock);  // and lets go
+  ::close(lock);  // also releases the lock
   return locked;
 }
 
-/// The settings of a run. Throws Error where they cannot be read.
+/// Returns the settings of a run. Throws an Error if they cannot be read.
 io::Json read_config(const fs::path& run) {
   constexpr std::uintmax_t kMost = 1 << 20;
   const fs::path file = run / "config.json";
@@ -132,7 +133,7 @@ io::Json description(const std::string& name, const fs::path& run) {
   return json;
 }
 
-/// All runs, the newest first.
+/// Returns all runs, the newest first.
 io::Json list_of(const std::map<std::string, fs::path>& runs) {
   std::vector<std::pair<fs::file_time_type, io::Json>> list;
   for (const auto& [name, path] : runs) {
@@ -147,14 +148,13 @@ io::Json list_of(const std::map<std::string, fs::path>& runs) {
 
 HttpAnswer list_answer(const fs::path& folder) {
   HttpAnswer answer;
-  // A name that is no UTF-8 must not end it all.
+  // A name that is not UTF-8 must not make the request fail.
   answer.text = list_of(find_runs(folder)).dump(-1, ' ', false, io::Json::error_handler_t::replace);
   answer.content_type = "application/json";
   return answer;
 }
 
-/// What a file of a run has from the byte that the request names on; nothing where there is no file
-/// yet.
+/// Returns the content of a run's file from the requested byte on; empty if there is no file yet.
 HttpAnswer rest_answer(const fs::path& file, const HttpRequest& request) {
   const auto from = request.query.find("from");
   std::uint64_t begin = 0;
@@ -171,7 +171,7 @@ HttpAnswer rest_answer(const fs::path& file, const HttpRequest& request) {
   return answer;
 }
 
-/// "/api/runs/NAME/metrics" in parts; a name may have slashes.
+/// The parts of "/api/runs/NAME/metrics"; a name may have slashes.
 struct FilePath {
   std::string name;
   std::string file;

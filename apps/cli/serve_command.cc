@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 struct ServeFlags {
   std::uint16_t port = 8080;
-  std::string folder;  ///< empty: the one that came with the program
+  std::string folder;  ///< empty: the installed one
   std::string runs;
 };
 
@@ -44,7 +44,7 @@ bool leaves_folder(const fs::path& path) {
   return std::ranges::find(path, fs::path("..")) != path.end();
 }
 
-/// The file itself, or one beside it that holds it compressed, as the request accepts.
+/// Opens the file itself, or its compressed form if the request accepts it.
 OpenFile open_file(const fs::path& file, const HttpRequest& request, HttpAnswer& answer) {
   for (const auto& [coding, extension] : {std::pair{"br", ".br"}, {"gzip", ".gz"}}) {
     OpenFile compressed(fs::path(file) += extension, Links::kFollow);
@@ -57,27 +57,27 @@ OpenFile open_file(const fs::path& file, const HttpRequest& request, HttpAnswer&
   return {file, Links::kFollow};
 }
 
-/// A file of the page.
+/// Returns a file of the page.
 HttpAnswer page_answer(const fs::path& folder, const HttpRequest& request) {
   if (!request.path.starts_with('/') || leaves_folder(request.path)) {
     return http_error(404, request);
   }
   fs::path file = folder;
-  file += request.path;  // `/` would replace the folder with a path that begins with two slashes
+  file += request.path;  // `/` would replace the folder if the path begins with two slashes
   if (request.path.ends_with('/')) file /= "index.html";
   HttpAnswer answer;
   answer.file = open_file(file, request, answer);
   if (!answer.file) return http_error(404, request);
   answer.content_type = content_type_of(file);
-  // Their names change with what they hold, so browsers may keep them, for when this has ended.
+  // Their names depend on their content, so browsers may cache them, also for later runs.
   const bool is_named_by_content = request.path.starts_with("/assets/");
   answer.headers["Cache-Control"] =
       is_named_by_content ? "max-age=31536000, immutable" : "no-cache";
   return answer;
 }
 
-/// What the page may load and do, as web/index.html itself says, and who may frame it: every site
-/// the tutorial, none the runs.
+/// Sets the policy of the page, the same as in web/index.html, and the sites that may frame it:
+/// every site the tutorial, none the runs.
 void set_policy(const HttpRequest& request, HttpAnswer& answer) {
   std::string policy =
       "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; "

@@ -10,16 +10,17 @@
 
 namespace addnorm::cli {
 
-/// The flags of settings(), and which of them were given.
+/// The flags of settings(), and the record of the given ones.
 class SettingFlags {
  public:
   /// Adds a flag for each setting that `wanted` selects; help shows its value in `defaults`.
   void add_to(CLI::App& app, const run::RunConfig& defaults,
               const std::function<bool(const run::Setting&)>& wanted);
 
-  const run::RunConfig& given() const { return given_; }  ///< where its flag was given
+  /// valid for settings whose flag was given
+  const run::RunConfig& given() const { return given_; }
   bool gives(std::string_view name) const;
-  /// Changes what the flags say.
+  /// Applies the given flags.
   void apply(run::RunConfig& config) const;
 
  private:

@@ -22,24 +22,25 @@ using report::pad;
 constexpr std::size_t kMostRows = 16;
 constexpr std::string_view kNoBreak = "\u00a0";
 
-/// Columns of numbers under a title, beside others in a grid.
+/// Columns of numbers under a title; blocks form a grid.
 struct Block {
   std::string title;
   const Rows& rows;
 };
 
-/// The column's numbers, one for each row, and "…" for those that are left out.
+/// Returns the column's numbers, one for each row, with "…" for omitted ones.
 std::vector<std::string> texts_of(const Rows& rows, std::size_t c) {
   std::vector<std::string> texts;
-  for (const std::vector<double>& row : rows) texts.push_back(number(row[c] + 0.0));  // −0 is 0
+  // + 0.0 turns −0 into 0
+  for (const std::vector<double>& row : rows) texts.push_back(number(row[c] + 0.0));
   std::size_t width = 0;
   for (const std::string& text : texts) width = std::max(width, text.size());
   for (std::string& text : texts) text = pad(text, static_cast<int>(width), Align::kRight);
   return texts;
 }
 
-/// The rows of a block: all of their columns, or at most so many columns of the terminal, where "…"
-/// stands for those before the last.
+/// Returns the rows of a block. They have all columns, or as many as fit in `room`, with "…" before
+/// the last column.
 std::vector<std::string> lines_of(const Rows& rows, int room) {
   const std::size_t cols = rows.front().size();
   std::vector<std::vector<std::string>> columns;
@@ -50,7 +51,7 @@ std::vector<std::string> lines_of(const Rows& rows, int room) {
     widths.push_back(report::display_width(columns[c].front()) + 2);
     all += widths[c];
   }
-  std::size_t first = cols;  // that stand before the gap
+  std::size_t first = cols;  // number of columns before the gap
   if (all > room) {
     int used = widths.back() + 3;
     for (first = 0; first + 1 < cols && used + widths[first] <= room; ++first)
@@ -64,14 +65,14 @@ std::vector<std::string> lines_of(const Rows& rows, int room) {
   return lines;
 }
 
-/// The widest line.
+/// Returns the width of the widest line.
 int width_of(const std::vector<std::string>& lines) {
   int widest = 0;
   for (const std::string& line : lines) widest = std::max(widest, report::display_width(line));
   return widest;
 }
 
-/// Blocks side by side, a row for each lane.
+/// Returns blocks side by side, a row for each lane.
 std::string grid(const std::vector<Block>& blocks, int width) {
   const std::size_t rows = blocks.front().rows.size(), shown = std::min(rows, kMostRows);
   const int label = report::display_width(fmt::format("lane {}", shown - 1));
@@ -106,7 +107,8 @@ std::string grid(const std::vector<Block>& blocks, int width) {
   return text;
 }
 
-/// "0.7311·lane 0 + 0.2689·lane 1", without what is 0. A line breaks after its +, not in a name.
+/// Returns "0.7311·lane 0 + 0.2689·lane 1", without zero terms. A line breaks after its +, not in a
+/// name.
 std::string combination(const std::vector<double>& factors) {
   std::string text;
   for (std::size_t i = 0; i < factors.size(); ++i) {
@@ -118,7 +120,7 @@ std::string combination(const std::vector<double>& factors) {
   return text.empty() ? "0" : text;
 }
 
-/// "s·f", and "" for 0.
+/// Returns "s·f", and "" for 0.
 std::string term(double factor, std::string_view of) {
   if (factor == 0) return "";
   return factor == 1 ? std::string(of) : fmt::format("{} × {}", number(factor), of);
@@ -180,7 +182,7 @@ std::string SiteSteps::wrapped(const std::string& text) const {
   return lines;
 }
 
-/// The numbers of a mix in words: the table's formula, and what training changes.
+/// Explains the numbers of a mix: the table's formula, and what training changes.
 std::string SiteSteps::how(char letter, const MixForm& mix, std::size_t to,
                            std::size_t from) const {
   using Source = MixForm::Source;
@@ -257,7 +259,7 @@ void SiteSteps::add_branch() {
   add_update();
 }
 
-/// u, where that is not f.
+/// Adds u if it differs from f.
 void SiteSteps::add_update() {
   if (p_.update == Update::kBranch) return;
   const std::string f = t_.inside ? "f" : F(), x = z();

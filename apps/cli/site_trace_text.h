@@ -6,8 +6,8 @@
 
 namespace addnorm::cli {
 
-/// A trace of any placement for a terminal of this width: the lanes, what is read of them, the
-/// norms, the sublayer, what is carried and what is written.
+/// Returns a trace of any placement for a terminal of this width: the lanes, the mixes that are
+/// read, the norms, the sublayer, the carry and the write.
 std::string site_trace_text(const lab::SiteTrace& trace, int width);
 
 }  // namespace addnorm::cli

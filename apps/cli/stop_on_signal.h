@@ -6,13 +6,13 @@
 
 namespace addnorm::cli {
 
-/// While this lives, Ctrl+C and SIGTERM ask a run to stop after its step, and a line on standard
-/// error says so; a second one ends the program. So does SIGUSR1, which mpirun hands on and leaves
-/// all processes the time.
+/// While it lives, Ctrl+C and SIGTERM stop a run after its current step, with a line on standard
+/// error; a second signal ends the program. SIGUSR1 stops a run too: mpirun forwards it and gives
+/// all processes enough time.
 ///
-/// A thread waits for them, and they are blocked in all others, which must be started later: no
-/// handler may run on a thread that computes, because oneDNN's products use the stack's register
-/// for something else. A closed pipe ends nothing.
+/// One thread waits for the signals, and all other threads, which must be started later, block
+/// them. No handler may run on a computing thread, because oneDNN's products use the stack
+/// pointer's register for other values. A closed pipe does not end the program.
 class StopOnSignal {
  public:
   StopOnSignal();

@@ -46,7 +46,7 @@ struct TraceFlags {
   std::vector<double> branch, gamma, beta;
   std::string placement = "post";
   std::uint64_t layers = lab::SiteArgs{}.layers;
-  std::uint64_t layer = 0, start_lanes = 0;  // 0: not asked for
+  std::uint64_t layer = 0, start_lanes = 0;  // 0: not given
   std::optional<SublayerKind> sublayer;
   NormOptions norm;
   bool json = false;

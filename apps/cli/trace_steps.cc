@@ -51,7 +51,8 @@ std::vector<std::string> names(std::string_view letter, const std::vector<double
 
 namespace {
 
-/// "a + b + … + z": as many terms as fit into `room` columns, but always the first and the last.
+/// Returns "a + b + … + z" with as many terms as fit into `room` columns, at least the first and
+/// the last.
 std::string join(const std::vector<std::string>& terms, int room) {
   const std::string last = terms.size() > 1 ? " + " + terms.back() : "";
   std::string text = terms[0];
@@ -100,7 +101,7 @@ std::string quotient(const lab::NormTrace& norm, const std::string& value, const
              : fmt::format("({} − {}) / {}", value, mean, deviation);
 }
 
-/// x/‖x‖, in one step.
+/// Returns x/‖x‖ in one step.
 Step unit_step(const lab::NormTrace& norm, const NormWords& words) {
   const std::string length = number(norm.deviation / norm.options.output_scale);
   std::vector<std::string> labels = column(norm.values);
@@ -151,7 +152,7 @@ std::vector<Step> norm_steps(const lab::NormTrace& norm, const NormWords& words,
 
 namespace {
 
-/// draw_bars colours by sign; here the colour says which vector it is.
+/// Replaces draw_bars' colour of the sign by the colour of the vector.
 std::string recolour(std::string bars, Colour colour) {
   const std::string wanted = fmt::format("\x1b[38;5;{}m", static_cast<int>(colour));
   for (const report::Ink ink : {report::Ink::kPositive, report::Ink::kNegative}) {
@@ -164,7 +165,7 @@ std::string recolour(std::string bars, Colour colour) {
   return bars;
 }
 
-/// The bars of all steps with this scaling, one line each, so that their axes are one.
+/// Returns the bars of all steps with this scaling, one line each, so that they share one axis.
 std::istringstream draw_scaling(const std::vector<Step>& steps, Scaling scaling, int width) {
   int label_width = 0;  // of all steps
   for (const Step& step : steps) label_width = std::max(label_width, widest(step.labels));

@@ -6,11 +6,11 @@
 
 namespace addnorm::cli {
 
-/// A trace for a terminal of this width: the steps of the tutorials with the numbers of each
-/// formula filled in, and bars. `args` is what the trace was made from.
+/// Returns a trace for a terminal of this width: the steps of the tutorials with the numbers of
+/// each formula, and bars. `args` are the arguments of the trace.
 std::string trace_text(const lab::Trace& trace, const lab::TraceArgs& args, int width);
 
-/// The same text where there is no other alphabet than ASCII's.
+/// Returns the text in ASCII.
 std::string spell_out(std::string text);
 
 }  // namespace addnorm::cli

@@ -27,15 +27,16 @@ struct TrainFlags {
   bool resume = false;
 };
 
-/// The configuration that a run began with, if there is one: config.json, else the checkpoint's,
-/// which has all but the names of the text's files.
+/// Returns the configuration with which a run began, if there is one: config.json, else that of the
+/// checkpoint, which lacks only the names of the text's files.
 std::optional<run::RunConfig> first_configuration(const run::RunFiles& files) {
   if (fs::exists(files.config)) return run::read_config(files.config);
   if (fs::exists(files.checkpoint)) return run::Checkpoint(files.checkpoint).state().config;
   return {};
 }
 
-/// Preset or file, then flags. Of a run that goes on they may change a few settings.
+/// Returns the configuration from preset or file, then flags. For a resumed run they may change a
+/// few settings.
 run::RunConfig configuration(const TrainFlags& flags, const run::RunFiles& files) {
   require(flags.config.empty() || !flags.settings.gives("preset"),
           "--preset: {} has the settings already", flags.config);
@@ -49,16 +50,17 @@ run::RunConfig configuration(const TrainFlags& flags, const run::RunFiles& files
   flags.settings.apply(config);
   if (before) check_unchanged(*before, config);
   if (!before && flags.config.empty() &&
-      !flags.settings.gives("warm-up")) {  // a preset's, in a short run
+      !flags.settings.gives("warm-up")) {  // from a preset, in a short run
     config.warm_up = std::min(config.warm_up, config.steps / 10);
   }
   require(!config.text.empty(), "--text: is missing; expected files to train on{}",
           before ? fmt::format(", which {} does not name", files.config) : "");
-  for (std::string& file : config.text) file = fs::absolute(file).string();  // found from anywhere
+  // valid from any folder
+  for (std::string& file : config.text) file = fs::absolute(file).string();
   return config;
 }
 
-/// A run goes on where there is a checkpoint; it must be meant to.
+/// A run with a checkpoint is resumed only on request.
 void check_resume(const TrainFlags& flags, const run::RunFiles& files) {
   const bool has_checkpoint = fs::exists(files.checkpoint);
   require(flags.resume || !has_checkpoint,
@@ -92,9 +94,9 @@ ExitStatus run(const TrainFlags& flags) {
   const train::ByteText text(io::read_text(config.text), config.context);
   const run::MemoryEstimate memory = run::estimate_memory(config, world.size());
   run::check_memory(processes_here() * (memory.total() + text.size()));
-  if (fs::exists(files.config)) run::read_config(files.config);  // it is a run's folder
+  if (fs::exists(files.config)) run::read_config(files.config);  // checks that it is a run's folder
   std::optional<run::RunLock> lock;
-  if (is_first_process()) lock.emplace(flags.out);  // it alone writes
+  if (is_first_process()) lock.emplace(flags.out);  // only this process writes
   check_resume(flags, files);
 
   report::Terminal terminal(stdout);

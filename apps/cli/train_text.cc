@@ -51,7 +51,7 @@ std::string presets_table() {
          "Batch × number of batches per step. Defaults in brackets above are those of small.\n";
 }
 
-/// "Time: products 71 %, attention 9 %, ...".
+/// Returns "Time: products 71 %, attention 9 %, ...".
 std::string time_text(const run::RunOutcome& outcome) {
   const double all = std::accumulate(outcome.seconds.begin(), outcome.seconds.end(), 0.0);
   if (all == 0) return "All steps were already done.";

@@ -8,21 +8,22 @@
 #include "run/memory.h"
 #include "run/training_run.h"
 
-/// What `addnorm train` says.
+/// The texts of `addnorm train`.
 
 namespace addnorm::cli {
 
-/// The foot of its help.
+/// Returns the end of its help.
 std::string train_help();
 
-/// Before the first step: the model, and the memory that each of so many processes takes.
+/// Returns the text before the first step: the model, and the memory of each of `processes`
+/// processes.
 std::string start_text(const run::RunConfig& config, const run::MemoryEstimate& memory,
                        std::size_t text_bytes, std::size_t processes);
 
-/// How a run has ended, and what may come next.
+/// Returns the text after a run: how it ended, and possible next commands.
 std::string end_text(const run::RunOutcome& outcome, const run::RunFiles& files);
 
-/// Shows how a run goes on: a bar, and a line for each validation.
+/// Shows the progress of a run: a bar, and a line for each validation.
 class TrainWatch {
  public:
   TrainWatch(const run::RunConfig& config, report::Terminal& terminal)

@@ -32,7 +32,8 @@ std::string action(const CLI::Option& option) {
   }
 }
 
-/// The option as _arguments has it: '--flag[meaning]:what:action', '*:meaning:action'.
+/// Returns the option in the notation of _arguments: '--flag[meaning]:what:action',
+/// '*:meaning:action'.
 std::string specification(const CLI::Option& option) {
   const std::string meaning = escape(option.get_description(), "[]:\\");
   const std::string many = takes_several(option) ? "*" : "";

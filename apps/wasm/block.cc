@@ -25,13 +25,13 @@ BlockOptions block_options(const ModuleBlockOptions& o) {
           .norm = c::norm_options("block", o.norm)};
 }
 
-/// Sizes have 32 bits here: their product must not wrap around.
+/// Sizes have 32 bits here: the check keeps their product from overflowing.
 void require_room(std::string_view what, std::uint64_t rows, std::uint64_t cols) {
   require(rows * cols <= std::numeric_limits<std::ptrdiff_t>::max() / sizeof(float),
           "{} of {} × {} values do not fit into memory", what, rows, cols);
 }
 
-/// A block, the input that its last forward read and its pass: what backward needs.
+/// A block, with the input and the pass of its last forward for backward.
 class ModuleBlock {
  public:
   ModuleBlock(const ModuleBlockOptions& o, const BlockPlacement& placement)
@@ -57,7 +57,7 @@ class ModuleBlock {
     std::copy_n(value.data, value.size(), y);
   }
 
-  /// dx from dy; the parameters' gradients are those of this call.
+  /// Computes dx from dy; the parameters' gradients are those of this call alone.
   void backward(const float* dy, float* dx) {
     std::copy_n(dy, x_.flat().size(), dx);
     zero_gradients(parameters_);
@@ -80,7 +80,8 @@ class ModuleBlock {
 
 }  // namespace
 
-/// A block with its first weights; `placement` as parse_placements() reads it for one layer.
+/// Creates a block with its initial weights; `placement` is a description for parse_placements()
+/// with one layer.
 ADDNORM_EXPORT(block_create)
 ModuleBlock* block_create(const ModuleBlockOptions* options, const char* placement,
                           std::size_t bytes) {
@@ -91,7 +92,7 @@ ModuleBlock* block_create(const ModuleBlockOptions* options, const char* placeme
   return std::make_unique<ModuleBlock>(*options, block).release();
 }
 
-/// {"name": [rows, columns], ...} of the parameters; valid until the next call.
+/// Returns {"name": [rows, columns], ...} for the parameters; valid until the next call.
 ADDNORM_EXPORT(block_shapes) const char* block_shapes(ModuleBlock* block) {
   static std::string json;
   const auto shape = [](const NamedParameter<float>& p) {

@@ -1,4 +1,4 @@
-// The lab's module: figures as JSON. What a function returns is valid until its next call.
+// The lab's module: figures as JSON. A function's result is valid until its next call.
 
 #include <cstddef>
 #include <string>
@@ -13,7 +13,7 @@
 namespace addnorm {
 namespace {
 
-/// From {"figure": name} with lab::read_options(); what is absent is the figure's own.
+/// Reads {"figure": name} and options for lab::read_options(); missing ones are the figure's own.
 report::LabRun planned(io::Json request) {
   const io::Json name = request.value("figure", io::Json());
   require(name.is_string(), "figure: is {}, must be a name", io::excerpt(name));
@@ -26,14 +26,14 @@ report::LabRun planned(io::Json request) {
 
 }  // namespace
 
-/// lab_list_json() of all figures.
+/// Returns lab_list_json() of all figures.
 ADDNORM_EXPORT(lab_list) const char* lab_list() {
   static std::string list;
   list = report::lab_list_json(lab::figures());
   return list.c_str();
 }
 
-/// lab_page_json() of one run.
+/// Returns lab_page_json() of one run.
 ADDNORM_EXPORT(lab_run) const char* lab_run(const char* request, std::size_t bytes) {
   static std::string answer;
   report::LabRun run = planned(io::parse_json(std::string_view(request, bytes), "the request"));

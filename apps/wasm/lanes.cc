@@ -40,7 +40,7 @@ std::string row_json(const Placement& p) {
       several ? lanes.write.formula : p.gain.initial.formula, lanes.exit.formula);
 }
 
-/// As JSON has no other numbers, null stands for those that are not finite.
+/// Returns a number in JSON. JSON has only finite numbers, so others become null.
 std::string json(double v) {
   return std::isfinite(v) ? fmt::format("{}", v) : "null";
 }
@@ -58,7 +58,7 @@ std::string sublayer_json(const theory::LaneNumbers& n) {
                      n.lanes_after, json(n.read), json(n.carry), json(n.write));
 }
 
-/// Hyper-connections whose learned numbers are the reader's, the same at every sublayer.
+/// Hyper-connections with the reader's learned numbers, the same at every sublayer.
 BareStack own_stack(const LaneStack& asked) {
   const std::size_t n = asked.lanes;
   Placement own = find_placement("hyper");
@@ -71,11 +71,11 @@ BareStack own_stack(const LaneStack& asked) {
   stack.learned.assign(2 * asked.layers, {.read = numbers(asked.read, n),
                                           .carry = numbers(asked.carry, n * n),
                                           .write = numbers(asked.write, n)});
-  stack.learned.emplace_back();  // of the exit, the sum of all lanes
+  stack.learned.emplace_back();  // for the exit, the sum of all lanes
   return stack;
 }
 
-/// The learned numbers of a mix, each moved by a normal deviate.
+/// Returns the learned numbers of a mix, each moved by a normal deviate.
 Numbers moved(const MixForm& form, const Place& place, const MixShape& shape, double spread,
               std::uint64_t seed) {
   Numbers numbers;
@@ -89,7 +89,7 @@ Numbers moved(const MixForm& form, const Place& place, const MixShape& shape, do
   return numbers;
 }
 
-/// With the seeds of lab::BareStream, so that the numbers are those of the lab.
+/// Moves the numbers with the seeds of lab::BareStream, so they are those of the lab.
 void move_numbers(BareStack& stack, double spread, std::uint64_t seed) {
   constexpr std::uint64_t kSitesApart = 1'000'003, kMixes = 3;
   const auto first_seed = [&] { return seed * kSitesApart + kMixes * stack.learned.size(); };
@@ -135,7 +135,7 @@ BareStack stack_of(const LaneStack& asked) {
   return asked.read == nullptr ? stack_of_row(asked) : own_stack(asked);
 }
 
-/// Each of count · features values as a lane.
+/// Returns each of count · features values as a lane.
 template <typename T>
 LaneList<T> lanes_at(T* values, std::size_t count, std::size_t features) {
   return nn::lanes_of(MatrixView<T>(values, count, features), count);

@@ -6,23 +6,24 @@
 
 namespace addnorm {
 
-/// What the tutorial asks of a residual stream of several lanes; layouts.cc states the fields.
+/// The tutorial's interface to a residual stream of several lanes; layouts.cc lists the fields.
 
-/// A stack's stream without its sublayers: that of a row of the table of placements, or of numbers
-/// of the reader's own.
+/// A stack's stream without its sublayers. It has the mixes of a row of the table of placements, or
+/// the reader's own numbers.
 struct LaneStack {
   std::size_t row;      ///< in the table of placements
-  std::size_t lanes;    ///< where the row leaves them free; 0: its usual number
+  std::size_t lanes;    ///< if the row leaves them free; 0: its usual number
   std::size_t layers;   ///< of two sublayers each
-  std::uint32_t moved;  ///< whether learned numbers have moved, as in the lab's figures
-  std::uint64_t seed;   ///< of how they have moved
-  const double* read;   ///< a, A and b of every sublayer, n, n × n and n numbers of `lanes` lanes,
-  const double* carry;  ///< in place of the row's; or null
+  std::uint32_t moved;  ///< whether learned numbers are moved, as in the lab's figures
+  std::uint64_t seed;   ///< of the random moves
+  /// The numbers a, A and b of every sublayer, n, n × n and n numbers for n = `lanes`. They replace
+  /// the row's; null: the row's.
+  const double* read;
+  const double* carry;
   const double* write;
 };
 
-/// What one sublayer makes of the lanes of a token, f being what it has computed: z = a·X and
-/// X′ = A·X + b ⊗ f.
+/// A sublayer's effect on the lanes of a token, with its output f: z = a·X and X′ = A·X + b ⊗ f.
 struct LaneStep {
   std::size_t lanes;
   std::size_t lanes_after;
@@ -36,8 +37,8 @@ struct LaneStep {
   double* next;  ///< lanes_after × features
 };
 
-/// The gradient that X′ = A·X, A = Sinkhorn(logits), gives to A and to its logits, where that of X′
-/// is d_next.
+/// The gradients of A and its logits, for X′ = A·X, A = Sinkhorn(logits), and the gradient d_next
+/// of X′.
 struct LaneGradient {
   std::size_t lanes;
   std::size_t features;
@@ -49,19 +50,21 @@ struct LaneGradient {
   double* d_logits;
 };
 
-/// As JSON: [{"row" (in the table of placements), "name", "usedBy", "source", "least", "usual",
-/// "most", "grows", "before", "inside", "after", "lastLane", "formulas": {"read", "carry", "write",
-/// "exit"}}, …], the rows whose stream theory covers.
+/// Returns, as JSON, [{"row" (in the table of placements), "name", "usedBy", "source", "least",
+/// "usual", "most", "grows", "before", "inside", "after", "lastLane", "formulas": {"read", "carry",
+/// "write", "exit"}}, …]: the rows whose stream theory covers.
 std::string lane_rows_json();
 
-/// As JSON: [{"lanes", "lanesAfter", "read", "carry", "write"}, …], the numbers of each sublayer.
+/// Returns, as JSON, [{"lanes", "lanesAfter", "read", "carry", "write"}, …]: the numbers of each
+/// sublayer.
 std::string lane_numbers_json(const LaneStack& stack);
 
-/// As JSON: the rows of the matrix M of theory::depth_mixing.
+/// Returns, as JSON, the rows of the matrix M of theory::depth_mixing.
 std::string lane_mixing_json(const LaneStack& stack);
 
-/// As JSON: "left", what is left of a difference between lanes behind each sublayer, and "gain", by
-/// how much the product of all A may amplify; empty where matrices alone do not carry the lanes.
+/// Returns, as JSON, "left", the remaining difference between lanes after each sublayer, and
+/// "gain", the largest amplification by the product of all A. Empty if the lanes are not carried by
+/// matrices alone.
 std::string lanes_carried_json(const LaneStack& stack);
 
 void take_lane_step(const LaneStep& step);

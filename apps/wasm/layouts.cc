@@ -1,4 +1,4 @@
-// Where the fields of structs stand, so that TypeScript can write and read them by name.
+// The layouts of structs, with which TypeScript writes and reads their fields by name.
 
 #include <fmt/format.h>
 
@@ -28,7 +28,7 @@ constexpr Field field(std::string_view name, std::size_t offset) {
           std::is_same_v<T, double>  ? "Float64"
           : std::is_same_v<T, float> ? "Float32"
           : sizeof(T) == 8           ? "BigUint64"
-                                     : "Uint32",  // or an enum, or an address
+                                     : "Uint32",  // also for enums and addresses
           offset};
 }
 
@@ -51,8 +51,8 @@ std::string layout(std::string_view name, std::size_t bytes, std::span<const Fie
 
 }  // namespace
 
-/// {"struct": {"bytes": its size, "fields": {"field": [type, offset], ...}}, ...}, with the fields
-/// that TypeScript uses; a type is the end of the names of DataView's functions for it.
+/// Returns {"struct": {"bytes": its size, "fields": {"field": [type, offset], ...}}, ...}, with the
+/// fields that TypeScript uses. A type is the suffix of DataView's functions for it.
 ADDNORM_EXPORT(layouts) const char* layouts() {
   static const std::string structs[] = {
       STRUCT(addnorm_norm_options, FIELD(size), FIELD(kind), FIELD(epsilon_at), FIELD(variance),

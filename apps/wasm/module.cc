@@ -15,7 +15,7 @@ const std::new_handler without_memory =
 
 }  // namespace
 
-/// Why the last call trapped.
+/// Returns why the last call trapped.
 ADDNORM_EXPORT(last_failure) const char* last_failure_of_module() {
   return last_failure();
 }

@@ -1,8 +1,8 @@
 #pragma once
 
-/// What every module exports; the page and Node call it by name.
+/// The exports of every module, which the page and Node call by name.
 ///
-/// Numbers and texts come and go in the module's own memory. A function that cannot use its
-/// arguments traps, and last_failure() says why; after that the instance is spent.
+/// Numbers and texts are passed in the module's own memory. A function with invalid arguments
+/// traps, and last_failure() returns the reason; after that the instance is unusable.
 
 #define ADDNORM_EXPORT(name) extern "C" [[clang::export_name(#name)]]

@@ -8,7 +8,8 @@
 
 namespace addnorm {
 
-/// What callers of the module fill beside the structs of addnorm.h; layouts.cc states the fields.
+/// The structs that callers of the module fill, besides those of addnorm.h; layouts.cc lists the
+/// fields.
 
 struct ModuleBlockOptions {
   std::size_t d_model;
@@ -22,7 +23,7 @@ struct ModuleBlockOptions {
   std::uint64_t seed;
 };
 
-/// A row of one's own, put together from rows of the table of placements: a factor is the place of
+/// The reader's own row, combined from rows of the table of placements: a factor is the index of
 /// the row that has it.
 struct Arrangement {
   Slot before;
@@ -48,7 +49,7 @@ struct SessionOptions {
   NormKind norm;  ///< kLayer or kRms
 };
 
-/// Where a measurement goes, layers + 1 values each, but for the turns.
+/// The memory for a measurement, layers + 1 values each, except the turns.
 struct Measurement {
   double* stream;
   double* gradient;
@@ -56,14 +57,15 @@ struct Measurement {
   double* turn;  ///< layers values
 };
 
-/// Where the tokens of a sentence go, layers + 1 times one value for each token, and for every two.
+/// The memory for the tokens of a sentence, layers + 1 times one value for each token, and for each
+/// pair.
 struct TokenMeasurement {
   double* stream;    ///< RMS
   double* gradient;  ///< RMS of the loss's gradient
   double* cosine;
 };
 
-/// Sizes of a decoder that has been trained: pre-norm, GELU, a tied head.
+/// The sizes of a trained decoder: pre-norm, GELU, a tied head.
 struct TrainedOptions {
   std::size_t layers;
   std::size_t width;
@@ -73,18 +75,18 @@ struct TrainedOptions {
   double epsilon;
 };
 
-/// Where the stream of a prompt goes, sublayer by sublayer.
+/// The memory for the stream of a prompt, sublayer by sublayer.
 struct PromptMeasurement {
-  double* stream;    ///< RMS of what each sublayer reads, and of what the last one leaves
-  double* branch;    ///< RMS of what each sublayer adds
-  double* features;  ///< of the stream, at the same places: the RMS of each feature over the tokens
+  double* stream;    ///< RMS of each sublayer's input, and of the last one's output
+  double* branch;    ///< RMS of each sublayer's update
+  double* features;  ///< of the stream at the same places: RMS of each feature over the tokens
 };
 
-/// Where a prediction goes.
+/// The memory for a prediction.
 struct PromptPrediction {
-  double* next;        ///< the probabilities of all 256 bytes that may follow the prompt
-  char* continuation;  ///< bytes after it, each the likeliest after those before
-  std::size_t length;  ///< how many, as far as the context has room
+  double* next;        ///< the probabilities of all 256 bytes after the prompt
+  char* continuation;  ///< bytes after it, each the most likely one
+  std::size_t length;  ///< number of these bytes, as far as the context has room
 };
 
 }  // namespace addnorm

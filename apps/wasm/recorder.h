@@ -9,7 +9,7 @@
 
 namespace addnorm {
 
-/// Keeps what passes at each site that is as wide as the stream.
+/// Records the values at each site that has the stream's width.
 class Recorder : public Probe<float> {
  public:
   struct Passage {
@@ -27,7 +27,7 @@ class Recorder : public Probe<float> {
     if (gradients.cols == width_) copy(gradients, passage(site).gradients);
   }
 
-  /// The first of these sites that there is.
+  /// Returns the first of these sites that exists.
   const Passage& at(const std::vector<Site>& sites) const;
 
  private:

@@ -1,5 +1,6 @@
-// The ends of what wasi-libc and libc++ pull in: the host's files, which number formatting links
-// and nothing here uses, and last words, which become a trap. So the module has no imports.
+// Stubs for functions that wasi-libc and libc++ link: the host's files, which number formatting
+// links and nothing here uses, and abort messages, which become a trap. So the module has no
+// imports.
 
 #include <__verbose_abort>
 #include <cstdint>
@@ -22,7 +23,7 @@ std::int32_t __imported_wasi_snapshot_preview1_fd_write(std::int32_t, std::int32
   return kNotSupported;
 }
 
-/// The one thread never ends, so what it keeps is never destroyed.
+/// The only thread never ends, so its thread-local objects are never destroyed.
 int __cxa_thread_atexit(void (*)(void*), void*, void*) {
   return 0;
 }
@@ -33,7 +34,7 @@ std::uintptr_t __stack_chk_guard = 0x5AFE57AC;
   addnorm::fail("the stack was overwritten");
 }
 
-/// libc++abi's last words, as when a pure virtual function was called.
+/// libc++abi's abort message, such as for a call of a pure virtual function.
 [[noreturn]] void abort_message(const char* format, ...) {
   addnorm::fail(format);
 }

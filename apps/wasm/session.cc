@@ -29,7 +29,7 @@ Placement placement_of(const Arrangement& a) {
           .final_norm = a.final_norm};
 }
 
-/// The angle between what a layer reads and what it leaves, in degrees, by the mean cosine of its
+/// Returns the angle between a layer's input and output, in degrees, from the mean cosine of its
 /// tokens.
 double turn(const std::vector<probe::ProfileEntry>& profile, std::size_t layer) {
   constexpr auto kLast = SublayerKind::kFeedForward;

@@ -8,11 +8,10 @@
 
 namespace addnorm {
 
-/// A decoder over bytes with its first weights.
+/// Returns a decoder over bytes with its initial weights.
 Decoder<float> drawn(const Arrangement& arrangement, const SessionOptions& options);
 
-/// A small decoder over bytes, as `addnorm study` trains them, that is measured or trained step by
-/// step.
+/// A small decoder over bytes, as in `addnorm study`, that is measured or trained step by step.
 class Session {
  public:
   Session(const Arrangement& arrangement, const SessionOptions& options, std::string text);
@@ -21,7 +20,7 @@ class Session {
 
   std::size_t parameters() { return count_parameters(decoder_.parameters()); }
   /// Measures the stream (stream_entry()) on one batch: its RMS, the RMS of its gradient, its token
-  /// cosine, and how far each layer turns it; returns the batch's loss.
+  /// similarity, and how far each layer turns it. Returns the batch's loss.
   double measure(const Measurement& to);
   double step() { return trainer_.step(); }
   double validate(std::size_t batches) { return trainer_.validate(batches); }

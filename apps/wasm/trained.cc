@@ -40,7 +40,7 @@ std::int32_t likeliest(std::span<const float> logits) {
   return static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin());
 }
 
-/// Of all bytes; overwrites the logits.
+/// Writes the probabilities of all bytes; overwrites the logits.
 void write_probabilities(std::span<float> logits, double* to) {
   const float sum = kernels::softmax_terms<float>(logits, logits).sum;
   std::ranges::transform(logits, to, [&](float term) { return double(term) / sum; });

@@ -12,7 +12,7 @@
 
 namespace addnorm {
 
-/// Sublayers in turn, counted from 0 over all layers: their branches are multiplied by 0.
+/// A range of sublayers, counted over all layers from 0, whose branches are multiplied by 0.
 struct Skipped {
   std::size_t first = 0;
   std::size_t count = 0;
@@ -23,12 +23,12 @@ class TrainedDecoder {
  public:
   explicit TrainedDecoder(const TrainedOptions& options);
 
-  /// The values of the parameter with this name; each is needed before a prompt is read.
+  /// Sets the values of the parameter with this name; all are needed before a prompt is read.
   void set(std::string_view name, std::span<const float> values);
 
   void measure(std::string_view prompt, const PromptMeasurement& to);
 
-  /// Returns the loss on the prompt's own bytes, each predicted from those before it, in nats a
+  /// Returns the loss on the prompt's own bytes, each predicted from those before it, in nats per
   /// byte.
   double predict(std::string_view prompt, const Skipped& skipped, const PromptPrediction& to);
 
@@ -37,7 +37,7 @@ class TrainedDecoder {
   Decoder<float> without(const Skipped& skipped);
 
   Decoder<float> decoder_;
-  std::vector<std::string> missing_;  // parameters that have no values yet
+  std::vector<std::string> missing_;  // parameters without values
 };
 
 }  // namespace addnorm

@@ -1,4 +1,5 @@
-// What the tutorial has beside norms: placements, sessions, sentences, lanes and a trained decoder.
+// The tutorial's functions besides norms: placements, sessions, sentences, lanes and a trained
+// decoder.
 
 #include <fmt/format.h>
 
@@ -17,7 +18,7 @@
 namespace addnorm {
 namespace {
 
-/// The formula, with "learned scalar " or "learned vector " before it where it is one.
+/// Returns the formula, after "learned scalar " or "learned vector " if it is one.
 std::string words(const ResidualFactor& f) {
   switch (f.form) {
     case ResidualFactor::Form::kConstant:
@@ -43,7 +44,7 @@ std::string placement_json(const Placement& p) {
 
 }  // namespace
 
-/// The table of placements as JSON: those that five slots and their factors describe.
+/// Returns the table of placements as JSON: those that five slots and their factors describe.
 ADDNORM_EXPORT(placement_table) const char* placement_table() {
   static std::string json;
   json = fmt::format("[{}]", fmt::join(placements() | std::views::filter(&Placement::is_plain) |
@@ -85,7 +86,7 @@ double sentence_measure(const Arrangement* arrangement, const SessionOptions* op
   return measure_sentence(*arrangement, *options, {text, bytes}, *to);
 }
 
-// Streams of several lanes. A text is valid until the next call.
+// Streams of several lanes. A returned text is valid until the next call.
 
 ADDNORM_EXPORT(lane_rows) const char* lane_rows() {
   static std::string json;

@@ -1,4 +1,4 @@
 #pragma once
 
-/// Marks what the shared library shows; everything else in it is hidden.
+/// Exports a symbol from the shared library; all others are hidden.
 #define ADDNORM_API __attribute__((visibility("default")))

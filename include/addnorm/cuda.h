@@ -1,18 +1,18 @@
 #pragma once
 
 /// \file
-/// The same kernels on an NVIDIA GPU of compute capability 9.0 or 10.x: the calls take the structs
+/// The same kernels on an NVIDIA GPU of compute capability 9.0 or 10.x. The calls take the structs
 /// of norm.h and lanes.h, with views of device memory. They check their arguments, start kernels on
 /// `stream` and return; they neither wait nor allocate.
 ///
-/// LayerNorm and RMSNorm, of up to 65,536 features, in float, BFloat16, Float16, and float with
+/// LayerNorm and RMSNorm take up to 65,536 features, in float, BFloat16, Float16, and float with
 /// BFloat16 or Float16 (norm.h). A row has the same bits in any batch, and the gradients of
 /// parameters have the same bits in every run; neither depends on the GPU. The residual sum has the
 /// CPU's bits. Statistics are summed in float64, gradients in float32 within a thread; both differ
 /// from the CPU by rounding.
 ///
-/// In a build without CUDA (ADDNORM_CUDA=OFF) available() is false, and the other functions throw
-/// Error.
+/// In a build without CUDA (ADDNORM_CUDA=OFF) available() returns false, and the other functions
+/// throw Error.
 
 #include <concepts>
 #include <cstddef>
@@ -29,7 +29,7 @@ namespace addnorm::cuda {
 /// cudaStream_t; null: the default stream.
 using StreamHandle = CUstream_st*;
 
-/// Fails to compile unless a GPU's kernels have these types.
+/// Fails to compile unless the GPU kernels support these types.
 template <typename Stream, typename Branch>
 constexpr bool check_storage() {
   static_assert(
@@ -39,10 +39,10 @@ constexpr bool check_storage() {
   return true;
 }
 
-/// Whether this build has the kernels, and the current device runs them.
+/// Returns whether this build has the kernels and the current device can run them.
 ADDNORM_API bool available();
 
-/// norm.h's add_norm_forward.
+/// add_norm_forward of norm.h on the GPU.
 template <typename Stream, typename Branch = Stream>
 ADDNORM_API void add_norm_forward(const NormOptions& options,
                                   const AddNormForward<Stream, Branch>& args,
@@ -54,7 +54,8 @@ void add_norm_forward(const NormOptions&, const AddNormForward<Stream, Branch>&,
   static_assert(check_storage<Stream, Branch>());
 }
 /// \endcond
-/// norm.h's add_norm_backward; d_gamma and d_beta are summed in the pass that writes dx.
+/// add_norm_backward of norm.h on the GPU; d_gamma and d_beta are summed in the pass that writes
+/// dx.
 template <typename Stream, typename Branch = Stream>
 ADDNORM_API void add_norm_backward(const NormOptions& options,
                                    const AddNormBackward<Stream, Branch>& args,
@@ -66,11 +67,12 @@ void add_norm_backward(const NormOptions&, const AddNormBackward<Stream, Branch>
   static_assert(check_storage<Stream, Branch>());
 }
 /// \endcond
-/// How many values the workspace of add_norm_backward must hold at least, for d_gamma or d_beta.
+/// Returns the least number of values for the workspace of add_norm_backward, for d_gamma or
+/// d_beta.
 ADDNORM_API std::size_t add_norm_workspace(std::size_t rows, std::size_t features);
 
-/// lanes.h's lanes_forward: of 2 or 4 lanes of x and as many of X′, at most one of F, at most one
-/// read, and up to 16,384 features.
+/// lanes_forward of lanes.h on the GPU. x has 2 or 4 lanes and X′ as many, F at most one, y at most
+/// one. The largest number of features is 16,384.
 template <typename Stream, typename Branch = Stream>
 ADDNORM_API void lanes_forward(const LanesForward<Stream, Branch>& args,
                                StreamHandle stream = nullptr);
@@ -80,7 +82,7 @@ void lanes_forward(const LanesForward<Stream, Branch>&, StreamHandle = nullptr) 
   static_assert(check_storage<Stream, Branch>());
 }
 /// \endcond
-/// lanes.h's lanes_backward, likewise.
+/// lanes_backward of lanes.h on the GPU, with the limits of lanes_forward.
 template <typename Stream, typename Branch = Stream>
 ADDNORM_API void lanes_backward(const LanesBackward<Stream, Branch>& args,
                                 StreamHandle stream = nullptr);
@@ -90,7 +92,7 @@ void lanes_backward(const LanesBackward<Stream, Branch>&, StreamHandle = nullptr
   static_assert(check_storage<Stream, Branch>());
 }
 /// \endcond
-/// How many values the workspace of lanes_backward must hold at least, where any parameter's
+/// Returns the least number of values for the workspace of lanes_backward if any parameter's
 /// gradient is wanted.
 ADDNORM_API std::size_t lanes_workspace(std::size_t rows, std::size_t lanes, std::size_t features);
 

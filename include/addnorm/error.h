@@ -7,8 +7,8 @@
 
 namespace addnorm {
 
-/// The one exception type of the library: an argument, a file or an option that cannot be used.
-/// what() is one line: where, which argument, what it was and what it must be.
+/// The library's only exception type, thrown for an invalid argument, file or option. what() is one
+/// line: where, which argument, its value and what is allowed.
 class ADDNORM_API Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

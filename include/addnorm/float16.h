@@ -31,13 +31,13 @@ struct ADDNORM_API Float16 {
   std::uint16_t bits = 0;
 
   Float16() = default;
-  /// Rounds to nearest even; from 65520 on it is infinity.
+  /// Rounds to nearest even; values from 65520 on become infinity.
   explicit constexpr Float16(float value) {
     const auto u = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t sign = u >> 16 & 0x8000;
     const std::uint32_t magnitude = u & 0x7FFFFFFF;
     std::uint32_t half;
-    if (magnitude > 0x7F800000) {  // NaN: keeps what of its payload fits, and is quiet
+    if (magnitude > 0x7F800000) {  // NaN: keeps the payload bits that fit, and is quiet
       half = 0x7E00 | (magnitude >> 13 & 0x3FF);
     } else if (magnitude >= 143u << 23) {  // at least 2¹⁶
       half = 0x7C00;
@@ -52,7 +52,7 @@ struct ADDNORM_API Float16 {
   explicit constexpr operator float() const {
     const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000) << 16;
     const std::uint32_t shifted = static_cast<std::uint32_t>(bits & 0x7FFF) << 13;
-    // Moved up by 2¹¹² in float32 a subnormal becomes normal; infinities and NaN need more.
+    // Scaled by 2¹¹² in float32, a subnormal becomes normal; infinities and NaN need one more step.
     float magnitude = std::bit_cast<float>(shifted) * std::bit_cast<float>(239u << 23);
     if (shifted >= 0x7C00u << 13) {
       magnitude = std::bit_cast<float>(shifted | 0x7F800000);
@@ -64,11 +64,11 @@ struct ADDNORM_API Float16 {
   }
 };
 
-/// What a kernel computes in: float for the 16-bit types, else the type itself.
+/// The type of arithmetic: float for the 16-bit types, else the type itself.
 template <typename T>
 using Arithmetic = std::conditional_t<sizeof(T) == 2, float, T>;
 
-/// Whether T is what kernels compute in, so that nothing is to be converted.
+/// Whether T is an arithmetic type, so that no conversion is needed.
 template <typename T>
 inline constexpr bool kIsArithmetic = std::is_same_v<T, Arithmetic<T>>;
 

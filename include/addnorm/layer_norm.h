@@ -1,18 +1,17 @@
 #pragma once
 
 /// \file
-/// LayerNorm, RMSNorm and Add & Norm in short calls, for matrices of one type whose γ and β are
-/// there. Each calls add_norm_forward or add_norm_backward of addnorm/norm.h, which have all
-/// options.
+/// Short calls of LayerNorm, RMSNorm and Add & Norm, for matrices of one type with γ and β. Each
+/// calls add_norm_forward or add_norm_backward of addnorm/norm.h, which have all options.
 ///
 ///     layer_norm(x, gamma, beta, y);                            // y = norm(x)
 ///     add_layer_norm(x, branch, gamma, beta, sum, y);           // sum = x + branch, y = norm(sum)
 ///     add_layer_norm<BFloat16>(x, branch, gamma, beta, sum, y);
 ///
-/// x, branch, sum, y and their gradients have rows × features; γ, β and theirs one value for each
-/// feature. `statistics`, one for each row, are what backward needs of forward; without a backward
-/// they may be absent. sum may be x or branch; y may be x or branch, but not sum. `threads` is the
-/// number of threads, as in addnorm/norm.h.
+/// x, branch, sum, y and their gradients are rows × features. γ, β and their gradients have one
+/// value for each feature. `statistics`, one for each row, are forward's output for backward; they
+/// may be absent if there is no backward. sum may be x or branch; y may be x or branch, but not
+/// sum. `threads` is the number of threads, as in addnorm/norm.h.
 
 #include <type_traits>
 
@@ -20,18 +19,18 @@
 
 namespace addnorm {
 
-/// What backward needs beside the gradients: where γ's and β's go, added to what is there, and a
-/// workspace of add_norm_workspace() values.
+/// The gradients of γ and β, to which backward adds, and a workspace of add_norm_workspace()
+/// values.
 template <typename V>
 struct NormGradients {
   std::span<V> gamma = {};      ///< empty: not wanted
   std::span<V> beta = {};       ///< empty: not wanted
-  std::span<V> workspace = {};  ///< needed where one of them is wanted
+  std::span<V> workspace = {};  ///< needed if γ's or β's gradient is wanted
 };
 
 namespace short_calls {
 
-// What the arguments are. T is not deduced from them, so that matrices become views.
+// Argument types. T is not deduced from them, so matrices convert to views.
 
 template <typename T>
 using In = MatrixView<const std::type_identity_t<T>>;  ///< a matrix that is read
@@ -40,15 +39,15 @@ using Out = MatrixView<std::type_identity_t<T>>;  ///< a matrix that is written
 template <typename T>
 using Values = std::span<const Arithmetic<std::type_identity_t<T>>>;  ///< γ or β
 template <typename T>
-using Statistics = std::span<NormStatistics<Arithmetic<std::type_identity_t<T>>>>;  ///< forward's
+using Statistics = std::span<NormStatistics<Arithmetic<std::type_identity_t<T>>>>;  ///< written
 template <typename T>
 using StatisticsIn =
-    std::span<const NormStatistics<Arithmetic<std::type_identity_t<T>>>>;  ///< for backward
+    std::span<const NormStatistics<Arithmetic<std::type_identity_t<T>>>>;  ///< backward's input
 template <typename T>
-using Gradients = NormGradients<Arithmetic<std::type_identity_t<T>>>;  ///< where γ's and β's go
+using Gradients = NormGradients<Arithmetic<std::type_identity_t<T>>>;  ///< of γ and β
 
 /// \cond
-// add_norm_forward and add_norm_backward, whose errors begin with `name`.
+// Calls add_norm_forward and add_norm_backward; errors begin with `name`.
 template <typename T>
 ADDNORM_API void forward(const char* name, const NormOptions& options,
                          const AddNormForward<T>& args, std::size_t threads);
@@ -124,8 +123,9 @@ void rms_norm(short_calls::In<T> x, short_calls::Values<T> gamma, short_calls::O
                           threads);
 }
 
-/// dx = d_residual + the gradient of s through LayerNorm, where s is what forward normalized, dy
-/// the gradient of y and d_residual that of s by any other way. dx may be s, dy or d_residual.
+/// dx = d_residual + the gradient of s through LayerNorm, where forward normalized s. dy is the
+/// gradient of y, and d_residual is the gradient of s along other paths. dx may be s, dy or
+/// d_residual.
 template <typename T = float>
 void add_layer_norm_backward(short_calls::In<T> s, short_calls::StatisticsIn<T> statistics,
                              short_calls::Values<T> gamma, short_calls::In<T> dy,

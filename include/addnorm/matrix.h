@@ -12,7 +12,8 @@
 
 namespace addnorm {
 
-/// A matrix that owns its memory: contiguous, 64-byte aligned, zero at first; moved, never copied.
+/// A matrix that owns its memory: contiguous, 64-byte aligned, initially zero. It can be moved but
+/// not copied.
 template <typename T>
 class Matrix {
  public:
@@ -29,13 +30,13 @@ class Matrix {
     return *this;
   }
 
-  /// Makes this rows × cols. Allocates (and zeroes) only where it must grow; otherwise the old
-  /// values stay in the memory and mean nothing. A loop over equal or smaller shapes allocates
-  /// once. std::bad_alloc leaves the matrix as it was.
+  /// Makes this rows × cols. It allocates (and zeroes) only if it must grow; else the old values
+  /// stay and are meaningless. A loop over equal or smaller shapes allocates once. On
+  /// std::bad_alloc the matrix is unchanged.
   void resize(std::size_t rows, std::size_t cols) {
     if (rows != 0 && cols > capacity_ / rows) {
       constexpr std::size_t kMost = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(T);
-      const std::size_t size = cols > kMost / rows ? kMost : rows * cols;  // new refuses that
+      const std::size_t size = cols > kMost / rows ? kMost : rows * cols;  // new fails for kMost
       data_.reset(new (std::align_val_t{kAlignment}) T[size]());
       capacity_ = size;
     }

@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// The types for which the library has its templates. Another one fails to compile, with a message
-/// that lists them.
+/// The types for which the library instantiates its templates. Any other type fails to compile,
+/// with a message that lists them.
 
 #include <type_traits>
 
@@ -14,18 +14,18 @@ namespace addnorm {
 template <typename T, typename... Types>
 inline constexpr bool kIsOneOf = (std::is_same_v<T, Types> || ...);
 
-/// A type that is none of these.
+/// A type that is not in the list.
 template <typename T, typename... Types>
 concept NoneOf = !kIsOneOf<T, Types...>;
 
-/// Whether kernels store the residual stream as Stream and branches and outputs as Branch.
+/// Whether kernels can store the residual stream as Stream, and branches and outputs as Branch.
 template <typename Stream, typename Branch>
 inline constexpr bool kIsStorage = kIsOneOf<Stream, float, double, BFloat16, Float16> &&
                                    (std::is_same_v<Stream, Branch> ||
                                     (std::is_same_v<Stream, float> &&
                                      kIsOneOf<Branch, BFloat16, Float16>));
 
-/// Fails to compile unless kernels store the residual stream and branches in these types.
+/// Fails to compile unless kernels support these storage types.
 template <typename Stream, typename Branch>
 constexpr bool check_storage() {
   static_assert(kIsStorage<Stream, Branch>,
@@ -41,7 +41,7 @@ constexpr bool check_value() {
   return true;
 }
 
-/// Fails to compile unless modules have branches and products in this type.
+/// Fails to compile unless modules support this type of branches and products.
 template <typename T>
 constexpr bool check_module() {
   static_assert(kIsOneOf<T, float, double, BFloat16>,

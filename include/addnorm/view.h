@@ -6,8 +6,8 @@
 
 namespace addnorm {
 
-/// A view of a row-major matrix, which does not own the memory: element (r, c) stands at data[r *
-/// stride + c]. In a Transformer a row is a token and a column is a feature.
+/// A view of a row-major matrix, which does not own the memory: element (r, c) is data[r * stride +
+/// c]. In a Transformer a row is a token and a column is a feature.
 template <typename T>
 struct MatrixView {
   T* data = nullptr;
@@ -19,11 +19,11 @@ struct MatrixView {
   /// Without gaps: stride = cols.
   constexpr MatrixView(T* data_, std::size_t rows_, std::size_t cols_)
       : MatrixView(data_, rows_, cols_, cols_) {}
-  /// Of rows that stand `stride` elements apart.
+  /// A view whose rows start `stride` elements apart.
   constexpr MatrixView(T* data_, std::size_t rows_, std::size_t cols_, std::size_t stride_)
       : data(data_), rows(rows_), cols(cols_), stride(stride_) {}
 
-  /// A view that may write is also one that may read.
+  /// A writable view converts to a read-only one.
   constexpr operator MatrixView<const T>() const requires(!std::is_const_v<T>) {
     return {data, rows, cols, stride};
   }
@@ -33,7 +33,7 @@ struct MatrixView {
   /// Element (r, c).
   constexpr T& operator()(std::size_t r, std::size_t c) const { return data[r * stride + c]; }
 
-  constexpr bool empty() const { return data == nullptr; }      ///< no matrix at all ("absent")
+  constexpr bool empty() const { return data == nullptr; }      ///< no matrix ("absent")
   constexpr bool contiguous() const { return stride == cols; }  ///< without gaps
   constexpr std::size_t size() const { return rows * cols; }    ///< in elements
 

@@ -12,8 +12,8 @@
 namespace addnorm {
 inline namespace base {
 
-/// The one of `all` with this name; an Error that calls it a `kind` and lists the names if there is
-/// none. `name_of` says what an element's name is.
+/// Returns the element of `all` with this name. If there is none, throws an Error that calls it a
+/// `kind` and lists the names. `name_of` returns an element's name.
 template <typename T, typename NameOf = std::string_view T::*>
 const T& find_named(std::span<const T> all, std::string_view kind, std::string_view name,
                     NameOf name_of = &T::name) {

@@ -14,8 +14,8 @@
 namespace addnorm {
 inline namespace base {
 
-/// Returns how many threads a loop of this thread takes: as many as OpenMP would (OMP_NUM_THREADS,
-/// omp_set_num_threads), and one inside a loop or in a forked process.
+/// Returns the number of threads of a loop in this thread: OpenMP's number (OMP_NUM_THREADS,
+/// omp_set_num_threads), or one inside a loop or in a forked process.
 inline std::size_t thread_count() {
 #ifdef _OPENMP
   if (is_in_loop() || is_forked() || omp_in_parallel()) return 1;
@@ -25,8 +25,8 @@ inline std::size_t thread_count() {
 #endif
 }
 
-/// While it lives, loops of its thread take `count` threads; 0: as many as before. OpenMP regions
-/// of other libraries do so too.
+/// While it lives, loops of its thread use `count` threads; 0: no change. It also affects OpenMP
+/// regions of other libraries.
 class ThreadCount {
  public:
   explicit ThreadCount(std::size_t count) : before_(count > 0 ? openmp_count() : 0) { set(count); }
@@ -69,17 +69,16 @@ void run_ranges(std::size_t count, [[maybe_unused]] std::size_t chunk,
 }
 
 /// Calls body(begin, end) for ranges that cover 0 … count and begin at multiples of `step`, unless
-/// that would leave a thread without any. Each range must write what no other range writes; then
-/// the result does not depend on the number of threads. `grain` is how many of 0 … count are worth
-/// one thread: smaller counts stay on the caller's thread. The first exception is thrown again at
-/// the end.
+/// a thread would then get none. Each range must write memory that no other range writes; then the
+/// result does not depend on the number of threads. `grain` is the smallest work of one thread:
+/// smaller counts stay on the caller's thread. The first exception is rethrown at the end.
 template <typename Body>
 void parallel_ranges(std::size_t count, std::size_t grain, std::size_t step, const Body& body) {
   const std::size_t threads = count >= 2 * grain ? std::min(thread_count(), count / grain) : 1;
   if (threads == 1) return body(std::size_t{0}, count);
   if (count < step * threads) step = 1;
   const std::size_t steps = (count + step - 1) / step;
-  // A share of several ranges lets other threads help one that has lost its core.
+  // With several ranges in a share, other threads can help one that has lost its core.
   constexpr std::size_t kRangesOfShare = 4;
   const std::size_t chunk =
       std::max(kRangesOfShare * grain / step, steps / threads / kRangesOfShare);
@@ -88,7 +87,7 @@ void parallel_ranges(std::size_t count, std::size_t grain, std::size_t step, con
   });
 }
 
-/// Calls body(i) for each i below `count`, as parallel_ranges() does.
+/// Calls body(i) for each i < `count`, like parallel_ranges().
 template <typename Body>
 void parallel_for(std::size_t count, std::size_t grain, const Body& body) {
   parallel_ranges(count, grain, 1, [&](std::size_t begin, std::size_t end) {
@@ -96,8 +95,8 @@ void parallel_for(std::size_t count, std::size_t grain, const Body& body) {
   });
 }
 
-/// Calls job(i) for each i below `count`, each on one thread, which also runs the loops of the job.
-/// The first exception is thrown again when all jobs are done.
+/// Calls job(i) for each i < `count`, each on one thread, which also runs the loops of the job. The
+/// first exception is rethrown when all jobs are done.
 template <typename Job>
 void parallel_jobs(std::size_t count, const Job& job) {
   run_ranges(count, 1, std::min(thread_count(), count), [&](std::size_t begin, std::size_t end) {
@@ -105,8 +104,8 @@ void parallel_jobs(std::size_t count, const Job& job) {
   });
 }
 
-/// Returns how many rows of `cols` values are worth one thread: about two microseconds, twice the
-/// time in which a spinning thread joins. A row costs as much as some more values.
+/// Returns the smallest number of rows of `cols` values for one thread: about two microseconds,
+/// twice the time in which a spinning thread joins. Each row has an overhead of some values.
 inline std::size_t row_grain(std::size_t cols) {
   return 1 + 8192 / (cols + 64);
 }

@@ -70,8 +70,8 @@ TEST(Parallel, GoesOnInAForkedProcess) {
   visit_all();
   const pid_t child = ::fork();
   if (child == 0) {
-    ::alarm(20);             // where it waits for threads that have not come along
-    omp_set_num_threads(2);  // as a caller might
+    ::alarm(20);             // in case it waits for missing threads
+    omp_set_num_threads(2);  // as a caller may do
     visit_all();
     std::_Exit(visits == std::vector<int>(100, 4) ? 0 : 1);
   }
@@ -92,10 +92,10 @@ TEST(Matrix, IsEmptyOnceMovedFrom) {
 TEST(Matrix, StaysAsItWasWhereThereIsNoMemory) {
   Matrix<float> a(2, 3);
   const std::size_t half = std::size_t{1} << 32;
-  EXPECT_THROW(a.resize(half, half), std::bad_alloc);  // a product that wraps around to 0
+  EXPECT_THROW(a.resize(half, half), std::bad_alloc);  // the product overflows to 0
   EXPECT_THROW(a.resize(1, std::size_t{1} << 60), std::bad_alloc);
   EXPECT_EQ(a.rows(), 2U);
-  a.resize(4, 5);  // would write behind the first six if the failed ones had left their size
+  a.resize(4, 5);  // would write after the first six if the failed calls had changed its size
   a.fill(1);
   EXPECT_EQ(a(3, 4), 1);
 }

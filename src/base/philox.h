@@ -6,8 +6,8 @@
 namespace addnorm {
 inline namespace base {
 
-/// Philox4x32-10: four random words as a pure function of (key, counter), so that any element of a
-/// random sequence can be had on its own, in any order (Salmon et al., SC 2011, section 3.3).
+/// Philox4x32-10: four random words as a pure function of (key, counter). So any element of a
+/// random sequence can be computed on its own, in any order (Salmon et al., SC 2011, section 3.3).
 /// `stream` is the upper half of the paper's 128-bit counter.
 constexpr std::array<std::uint32_t, 4> philox(std::uint64_t key, std::uint64_t counter,
                                               std::uint64_t stream = 0) {

@@ -7,7 +7,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// kat_vectors of Random123, the authors' own code.
+// The known answers (kat_vectors) of Random123, the authors' own code.
 TEST(Philox, GivesTheAuthorsKnownAnswers) {
   EXPECT_THAT(philox(0, 0), ElementsAre(0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8));
   EXPECT_THAT(philox(~0ull, ~0ull, ~0ull),

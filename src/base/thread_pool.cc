@@ -39,7 +39,7 @@ inline void pause() {
 #endif
 }
 
-/// The limit of a thread's search for work, after which it sleeps: a time and a number of looks.
+/// The limit of a thread's search for work, after which it sleeps: a time and a number of tries.
 struct SpinLimit {
   Clock::duration time;
   std::uint64_t looks = std::numeric_limits<std::uint64_t>::max();

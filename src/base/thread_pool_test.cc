@@ -140,7 +140,7 @@ double processor_time_of_sparse_loops() {
   return now() - begin;
 }
 
-/// Returns the same from a process of its own, in which a variable of the environment is set.
+/// Returns the same measurement from a separate process with a variable of the environment.
 double processor_time_with(const std::string& variable) {
   std::array<char, 4096> self{};
   EXPECT_GT(::readlink("/proc/self/exe", self.data(), self.size() - 1), 0);
@@ -157,7 +157,7 @@ double processor_time_with(const std::string& variable) {
 }
 
 TEST(ThreadPool, SleepsSoonAfterALoop) {
-  if (std::getenv("ADDNORM_TEST_PRINTS") != nullptr) {  // the process of its own
+  if (std::getenv("ADDNORM_TEST_PRINTS") != nullptr) {  // the separate process
     std::printf("processor time %f\n", processor_time_of_sparse_loops());
     return;
   }
@@ -168,7 +168,7 @@ TEST(ThreadPool, SpinsAsLongAsTheEnvironmentSays) {
   EXPECT_LT(processor_time_with("OMP_WAIT_POLICY=Passive"), 0.15);
   EXPECT_LT(processor_time_with("GOMP_SPINCOUNT=10"), 0.15);
   EXPECT_LT(processor_time_with("OMP_WAIT_POLICY=active GOMP_SPINCOUNT=0"), 0.15);
-  // Others may have the core, so this much is certain only where the thread never sleeps.
+  // Other processes may use the core, so only a thread that never sleeps is certain to exceed this.
   EXPECT_GT(processor_time_with("OMP_WAIT_POLICY=ACTIVE"), 0.05);
   EXPECT_GT(processor_time_with("GOMP_SPINCOUNT=1g"), 0.05);
 }

@@ -9,14 +9,13 @@
 namespace addnorm {
 inline namespace base {
 
-/// What time can go to in training.
+/// The categories of training time.
 enum class Cost { kProducts, kAttention, kAddNorm, kOptimizer, kRest };
 inline constexpr std::array<std::string_view, 5> kCostNames = {"products", "attention",
                                                                "add and norm", "optimizer", "rest"};
 
-/// While it lives, the time of the thread that made it is divided among costs: each moment counts
-/// for the innermost ScopedTimer. One at a time in a thread; without one a ScopedTimer does
-/// nothing.
+/// While it lives, the time of its thread is divided among costs: each moment counts for the
+/// innermost ScopedTimer. A thread has at most one; without one a ScopedTimer does nothing.
 class TimeAccount {
  public:
   TimeAccount() { active = this; }
@@ -24,7 +23,7 @@ class TimeAccount {
   TimeAccount(const TimeAccount&) = delete;
   TimeAccount& operator=(const TimeAccount&) = delete;
 
-  /// Up to the last ScopedTimer's begin or end, in the order of Cost.
+  /// Returns the seconds up to the last begin or end of a ScopedTimer, in the order of Cost.
   std::array<double, kCostNames.size()> seconds() const { return seconds_; }
 
  private:
@@ -46,7 +45,7 @@ class TimeAccount {
   std::array<double, kCostNames.size()> seconds_ = {};
 };
 
-/// Counts the time until its end, without that of timers within it.
+/// Counts the time until its destruction, without that of inner timers.
 class ScopedTimer {
  public:
 #ifdef __wasm__  // there is no clock

@@ -21,8 +21,9 @@ float horner(const float (&coefficients)[n], float x) {
   return y;
 }
 
-// Cephes' logf, sinf and cosf (Moshier 1989), operation by operation as in PyTorch's AVX2 build
-// (avx_mathfun.h, its products and sums fused): no libm, so the same bits on every machine.
+// Cephes' logf, sinf and cosf (Moshier 1989), with the operations of PyTorch's AVX2 build
+// (avx_mathfun.h, with fused products and sums). They do not use libm, so the bits are the same on
+// every machine.
 float torch_log(float x) {
   static constexpr float kLog[] = {7.0376836292e-2f,  -1.1514610310e-1f, 1.1676998740e-1f,
                                    -1.2420140846e-1f, 1.4249322787e-1f,  -1.6668057665e-1f,
@@ -44,7 +45,7 @@ std::pair<float, float> torch_sin_cos(float x) {
   static constexpr float kSin[] = {-1.9515295891e-4f, 8.3321608736e-3f, -1.6666654611e-1f};
   static constexpr float kCos[] = {2.443315711809948e-5f, -1.388731625493765e-3f,
                                    4.166664568298827e-2f};
-  // x − octant·π/4, in three parts so that little is lost: the distance from the nearest k·π/2.
+  // x − octant·π/4, in three parts for precision: the distance from the nearest k·π/2.
   const int octant = (static_cast<int>(x * 1.27323954473516f) + 1) & ~1;
   const float n = static_cast<float>(octant);
   x = std::fma(n, -0.78515625f, x);
@@ -65,7 +66,7 @@ std::pair<double, double> torch_sin_cos(double x) {
   return {std::sin(x), std::cos(x)};
 }
 
-// Eight pairs of uniform values (j, j + 8) to eight pairs of normal ones.
+// Transforms eight pairs of uniform values (j, j + 8) to eight pairs of normal ones.
 template <typename T>
 void box_muller(std::span<T, kBlock> values, T mean, T deviation) {
   constexpr std::size_t kHalf = kBlock / 2;
@@ -84,7 +85,7 @@ std::uint64_t TorchGenerator::random64() {
   return high << 32 | random();
 }
 
-// A number in [0, 1) from the low bits of one word (float) or two (double).
+// Returns a number in [0, 1) from the low bits of one word (float) or two (double).
 template <typename T>
 T TorchGenerator::unit() {
   constexpr std::uint64_t kRange = std::uint64_t{1} << std::numeric_limits<T>::digits;
@@ -104,7 +105,7 @@ void TorchGenerator::fill_uniform(std::span<T> values, double low, double high) 
 double TorchGenerator::normal() {
   if (next_normal_) return *std::exchange(next_normal_, std::nullopt);
   const double theta = 2 * std::numbers::pi * unit<double>();
-  // Later versions have log1p(−u) here, which differs in the last bits.
+  // Later versions of PyTorch use log1p(−u) here, which differs in the last bits.
   const double radius = std::sqrt(-2 * std::log(1 - unit<double>()));
   next_normal_ = radius * std::sin(theta);
   return radius * std::cos(theta);
@@ -124,7 +125,7 @@ void TorchGenerator::fill_normal(std::span<T> values, double mean, double deviat
   for (std::size_t i = 0; i + kBlock <= values.size(); i += kBlock) {
     transform(values.subspan(i).template first<kBlock>());
   }
-  if (values.size() % kBlock != 0) {  // The last 16 are drawn anew, some of them twice.
+  if (values.size() % kBlock != 0) {  // The last 16 are drawn again, some of them twice.
     const auto tail = values.template last<kBlock>();
     fill_uniform<T>(tail);
     transform(tail);

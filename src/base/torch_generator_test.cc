@@ -18,8 +18,8 @@
 namespace addnorm {
 namespace {
 
-// One line of the golden file: size, two parameters, the sum of all values, the last values.
-// Doubles are allowed the last bits, in which one libm may differ from another.
+// Checks one line of the golden file: size, two parameters, the sum of all values, the last values.
+// Doubles may differ in the last bits, as libm does.
 template <typename T>
 void check_draw(TorchGenerator& generator, const std::string& kind, std::istream& line) {
   std::size_t size;
@@ -74,7 +74,7 @@ TEST(TorchGenerator, DrawsWhatPyTorchDraws) {
                        : type == "double" ? check_draw<double>
                                           : check_draw<std::int64_t>;
     check(generator, kind, line);
-    if (HasFailure()) return;  // after one wrong draw all others are
+    if (HasFailure()) return;  // after one wrong draw all others are wrong
     ++draws;
   }
   EXPECT_EQ(draws, 225);

@@ -23,7 +23,7 @@ constexpr Kernel kKernels[] = {
 /// Keeps bytes and offsets far from overflow.
 constexpr std::size_t kMostValues = std::size_t{1} << 32;
 
-/// A whole number ≥ 1, or 0 where the text is none.
+/// Parses a whole number ≥ 1; returns 0 for other text.
 std::size_t parse_size(std::string_view text) {
   std::size_t size = 0;
   const char* end = text.data() + text.size();

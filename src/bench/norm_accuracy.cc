@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kRows = 64;
 
-/// max |actual − expected| ÷ unit, and not less than what is no number.
+/// Returns max |actual − expected| ÷ unit; NaN if any value is NaN.
 double largest_error(std::span<const float> actual, const kernels::reference::Values& expected,
                      double unit) {
   double largest = 0;
@@ -28,7 +28,7 @@ double largest_error(std::span<const float> actual, const kernels::reference::Va
   return largest;
 }
 
-/// x, dy, y and dx, one after the other, and the truth.
+/// x, dy, y and dx, one after the other, and the reference results.
 class AccuracyData {
  public:
   explicit AccuracyData(const AccuracyJob& job) : job_(job), memory_(4, kRows * job.features) {

@@ -17,7 +17,7 @@ TEST(NormAccuracy, OursIsAsPromised) {
   }
 }
 
-// What they are asked for is the same norm, and where it is easy they are right.
+// All peers compute the same norm, and on easy values they are exact.
 TEST(NormAccuracy, EachPeerIsRightWhereTheMeanIsSmall) {
   PythonRival torch("/usr/bin/python3");
   const AccuracyResult result = measure_accuracy({.features = 768, .mean = 0.5}, &torch);
@@ -35,7 +35,7 @@ TEST(NormAccuracy, EachPeerIsRightWhereTheMeanIsSmall) {
 }
 
 #ifdef ADDNORM_ONEDNN
-// A mean of 1e5 in float32 is known to 1/256.
+// Float32 represents a mean of 1e5 to 1/256.
 TEST(NormAccuracy, SeesWhatAPeerLosesToALargeMean) {
   const AccuracyResult result = measure_accuracy({.features = 768, .mean = 1e5}, nullptr);
   EXPECT_GT(result.onednn->y, 1e-4);

@@ -19,18 +19,18 @@ namespace addnorm::bench {
 namespace {
 
 using Work = std::function<void()>;
-/// Milliseconds of one call, by so many calls.
+/// Returns the milliseconds of one call, averaged over `calls` calls.
 using Candidate = std::function<double(std::size_t calls)>;
 
-constexpr double kSampleMs = 5;  // shorter work is repeated until a sample takes as long
+constexpr double kSampleMs = 5;  // shorter work is repeated until a sample takes this long
 constexpr std::size_t kMostCalls = 1'000'000;
 
 Candidate timed(Work work) {
   return [work = std::move(work)](std::size_t calls) {
-    // The threads of the candidate before this one may still spin.
+    // The threads of the previous candidate may still spin.
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     const auto warm = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
-    do {  // so that threads are awake, and caches hold what this candidate leaves there
+    do {  // so that threads are awake, and the caches are in this candidate's state
       work();
     } while (std::chrono::steady_clock::now() < warm);
     const auto start = std::chrono::steady_clock::now();
@@ -40,8 +40,8 @@ Candidate timed(Work work) {
   };
 }
 
-/// How many calls a sample takes. One that is long enough must be so three times: another program
-/// may have been in the way.
+/// Returns the number of calls in a sample. It must be long enough three times, because another
+/// program may have disturbed a measurement.
 std::size_t calls_of(const Candidate& candidate) {
   candidate(1);  // first use of memory and threads
   std::size_t calls = 1;
@@ -56,7 +56,7 @@ std::size_t calls_of(const Candidate& candidate) {
   return calls;
 }
 
-/// The median of each candidate's milliseconds, to where it says.
+/// Measures the candidates alternately, and writes the median of each one's milliseconds.
 void time_in_turn(const std::vector<std::pair<Candidate, double*>>& candidates,
                   std::size_t repeats) {
   std::vector<std::size_t> calls;
@@ -70,7 +70,7 @@ void time_in_turn(const std::vector<std::pair<Candidate, double*>>& candidates,
   for (std::size_t c = 0; c < candidates.size(); ++c) *candidates[c].second = median(samples[c]);
 }
 
-/// A job's matrices, one after the other in one piece of memory, and what goes with them.
+/// A job's matrices, one after the other in one piece of memory, and its parameters.
 template <typename T>
 class Data {
  public:
@@ -84,18 +84,18 @@ class Data {
         statistics_(job.shape.rows) {
     fill_matrices();
     fill(scale_shift_.flat(), memory_.rows());
-    // Statistics for backward; dx is free until then.
+    // Statistics for backward; dx is unused until then.
     if (job.kernel.backward) normalize({.x = matrix(0)}, {});
   }
 
-  /// The job by our kernels.
+  /// Runs the job with our kernels.
   void run() {
     if (job_.kernel.backward) return differentiate();
     job_.kernel.add ? normalize({.x = matrix(0), .branch = matrix(1)}, matrix(job_.kernel.sum()))
                     : normalize({.x = matrix(0)}, {});
   }
 
-  /// Reads and writes as many bytes as the job must. Inputs that it overwrites are as random after.
+  /// Reads and writes as many bytes as the job must. Overwritten inputs stay random.
   void copy(Stores stores) {
     auto* bytes = reinterpret_cast<std::byte*>(memory_.data());
     const std::size_t half = memory_.flat().size_bytes() / 2 / 64 * 64;
@@ -109,10 +109,11 @@ class Data {
     return arrays;
   }
 
-  /// What a run leaves: some rows of y and of the sum, or of dx, and the parameters' gradients.
+  /// Returns the results of a run: some rows of y and of the sum, or of dx, and the parameters'
+  /// gradients.
   std::vector<std::vector<float>> outcome_of(const Work& work) {
     if (job_.kernel.in_place) fill_matrices();
-    d_scale_shift_.fill(0);  // ours are added to what is there
+    d_scale_shift_.fill(0);  // our kernels add to the gradients
     work();
     if (job_.kernel.backward) {
       const std::span<const float> gradients = d_scale_shift_.flat();
@@ -125,7 +126,7 @@ class Data {
 
  private:
   static constexpr std::size_t kLine = 64 / sizeof(T);
-  /// Matrices that are allocated one by one are not a power of two apart either.
+  /// Separately allocated matrices are not a power of two apart either.
   static constexpr std::size_t kPage = 4096 / sizeof(T);
 
   /// Uniform between −1 and 1.
@@ -183,7 +184,7 @@ class Data {
   }
 
   Job job_;
-  std::size_t distance_;  // from one matrix to the next
+  std::size_t distance_;  // between two matrices
   Matrix<T> memory_;
   Matrix<float> scale_shift_, d_scale_shift_, workspace_;
   std::vector<NormStatistics<float>> statistics_;
@@ -219,13 +220,13 @@ Result benchmark_of(const Job& job, const Options& options, double tolerance,
   }
   Result result{.job = job, .options = options};
   double ordinary_copy_ms = 0, non_temporal_copy_ms = 0;
-  // Each with the place that its median has in the result.
+  // Each candidate with the address of its median in the result.
   std::vector<std::pair<Candidate, double*>> candidates{
       {timed(ours), &result.ms},
       {timed([&] { data.copy(Stores::kOrdinary); }), &ordinary_copy_ms},
       {timed([&] { data.copy(Stores::kNonTemporal); }), &non_temporal_copy_ms}};
   if (onednn) candidates.emplace_back(timed(onednn), &result.onednn_ms.emplace());
-  result.rivals.reserve(rivals.size());  // so that places stay
+  result.rivals.reserve(rivals.size());  // so that addresses stay valid
   for (const auto& rival : rivals) {
     result.rivals.push_back({.kind = rival->kind()});
     std::optional<double>& ms = result.rivals.back().ms;
@@ -245,7 +246,7 @@ struct Storage {
   std::string_view dtype;
   Result (*run)(const Job&, const Options&, double tolerance,
                 std::span<const std::unique_ptr<PythonRival>>);
-  double tolerance;  // of oneDNN's result: some roundings of the type
+  double tolerance;  // for oneDNN's result: some roundings of the type
 };
 
 constexpr Storage kStorages[] = {

@@ -12,7 +12,7 @@
 
 namespace addnorm::bench {
 
-/// The types of storage that can be measured, such as "f32".
+/// Returns the types of storage that can be measured, such as "f32".
 std::vector<std::string> all_dtypes();
 
 struct Options {
@@ -20,7 +20,7 @@ struct Options {
   std::size_t repeats = 9;  ///< samples of each candidate
 };
 
-/// What a rival in Python took; none where it has no such kernel or failed.
+/// The time of a rival in Python; absent if it has no such kernel or failed.
 struct RivalTime {
   PythonRivalKind kind;
   std::optional<double> ms = {};
@@ -31,17 +31,17 @@ struct Result {
   Job job;
   Options options;
   double ms = 0;
-  double copy_ms = 0;  ///< of as many bytes, half of them read and half written
+  double copy_ms = 0;  ///< of a copy with the same number of bytes, half read and half written
   std::optional<double> onednn_ms;
-  std::vector<RivalTime> rivals;  ///< in the order in which they were given
+  std::vector<RivalTime> rivals;  ///< in the order of the arguments
 };
 
-/// Does the job in turn with a copy, with oneDNN and with rivals in Python, until each has its
-/// samples. Throws Error where our result is not oneDNN's.
+/// Measures the job alternately with a copy, oneDNN and rivals in Python, until each has its
+/// samples. Throws an Error if our result differs from oneDNN's.
 Result run_benchmark(const Job& job, const Options& options,
                      std::span<const std::unique_ptr<PythonRival>> rivals);
 
-/// Of at least one value; the mean of the middle two where their number is even.
+/// Returns the median of at least one value; for an even number, the mean of the middle two.
 double median(std::vector<double> values);
 
 }  // namespace addnorm::bench

@@ -12,7 +12,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
 
-/// Every kernel, and in place too what adds.
+/// Returns every kernel, and those with an add also in place.
 std::vector<Kernel> every_kernel() {
   std::vector<Kernel> kernels(all_kernels().begin(), all_kernels().end());
   for (Kernel kernel : all_kernels()) {
@@ -34,8 +34,7 @@ TEST(NormBenchmark, TakesMedians) {
   EXPECT_EQ(median({4, 1, 9, 2}), 3);
 }
 
-// The benchmark compares our results with oneDNN's on the way: with the wrong arguments it would
-// throw.
+// The benchmark compares our results with oneDNN's: with wrong arguments it would throw.
 TEST(NormBenchmark, EveryKernelHasTimesAndAgreesWithOneDnn) {
   for (const std::string& dtype : all_dtypes()) {
     for (const Kernel& kernel : every_kernel()) {
@@ -45,7 +44,7 @@ TEST(NormBenchmark, EveryKernelHasTimesAndAgreesWithOneDnn) {
         const Result result = run_benchmark({kernel, shape, dtype}, {.repeats = 1}, {});
         EXPECT_GT(result.ms, 0);
         EXPECT_GT(result.copy_ms, 0);
-        // oneDNN has neither RMSNorm nor norms of float16; of bfloat16 only with AVX-512.
+        // oneDNN has neither RMSNorm nor norms of float16, and norms of bfloat16 only with AVX-512.
         const bool may_have = kHasOneDnn && kernel.norm == NormKind::kLayer && dtype != "f16";
         EXPECT_TRUE(may_have || !result.onednn_ms.has_value());
         if (dtype == "f32") {
@@ -94,14 +93,14 @@ bool is_tried(const PythonRivalKind& rival, const Kernel& kernel) {
   return rival.name != "torch_compile" || (kernel.add && !kernel.in_place);
 }
 
-/// Those that this machine has.
+/// Returns the rivals that are installed.
 std::vector<std::unique_ptr<PythonRival>> present_rivals() {
   auto rivals = every_rival("/usr/bin/python3");
   std::erase_if(rivals, [](const auto& rival) { return !rival->problem().empty(); });
   return rivals;
 }
 
-// torch.compile and ONNX Runtime compare their results with PyTorch's and NumPy's on the way.
+// torch.compile and ONNX Runtime compare their results with PyTorch's and NumPy's.
 TEST(NormBenchmark, RivalsDoEveryKernelTheyHave) {
   const auto rivals = present_rivals();
   if (rivals.empty()) GTEST_SKIP() << "/usr/bin/python3 has neither PyTorch nor ONNX Runtime";

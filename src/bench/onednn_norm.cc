@@ -20,8 +20,7 @@ memory::data_type type_of(const std::string& dtype) {
   return dtype == "f16" ? memory::data_type::f16 : memory::data_type::f32;
 }
 
-/// Makes a job's primitives over the benchmark's memory; oneDNN keeps statistics in memory of its
-/// own.
+/// Creates a job's primitives on the benchmark's memory; oneDNN allocates the statistics itself.
 class Maker {
  public:
   Maker(const Job& job, const Arrays& arrays)

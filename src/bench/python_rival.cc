@@ -27,7 +27,7 @@ constexpr PythonRivalKind kKinds[] = {
     {"onnxruntime", "ONNX RT"},
 };
 
-/// Ours, with what lets the C library keep all memory that was ever allocated.
+/// Returns our environment, with variables that make the C library keep all freed memory.
 std::vector<std::string> environment_of(const PythonRivalKind& kind) {
   const bool compiles = kind.name == "torch_compile";
   std::vector<std::string> variables;
@@ -36,7 +36,8 @@ std::vector<std::string> environment_of(const PythonRivalKind& kind) {
     if (text.starts_with("MALLOC_") || (compiles && text.starts_with("LD_PRELOAD="))) continue;
     variables.emplace_back(text);
   }
-  // What Debian's PyTorch compiles with vector instructions calls SLEEF but has no link to it.
+  // The code that Debian's PyTorch compiles with vector instructions calls SLEEF, but does not link
+  // it.
   if (compiles) variables.push_back("LD_PRELOAD=libsleef.so.3");
   if (kind.keeps_memory) {
     constexpr std::size_t kMuch = std::size_t{1} << 40;
@@ -54,7 +55,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return pointers;
 }
 
-/// Starts `python` with one end of a socket as its input and output; -1 where it cannot be started.
+/// Starts `python` with one end of a socket as its input and output; returns -1 if that fails.
 pid_t start(const std::string& python, const PythonRivalKind& kind, int socket) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -92,7 +93,7 @@ PythonRival::PythonRival(const std::string& python, const PythonRivalKind& kind)
 }
 
 PythonRival::~PythonRival() {
-  if (socket_ >= 0) ::close(socket_);  // at the end of its input it ends
+  if (socket_ >= 0) ::close(socket_);  // the process ends at the end of its input
   if (process_ <= 0) return;
   ::kill(process_, SIGCONT);
   ::waitpid(process_, nullptr, 0);
@@ -114,7 +115,7 @@ double PythonRival::time(std::size_t calls) {
 }
 
 bool PythonRival::layer_norm(std::span<float> matrices, std::size_t rows, float epsilon) {
-  // A file in memory, which the process finds among ours.
+  // An anonymous file in memory, which the process opens through our file descriptors.
   const int file = ::memfd_create("matrices", MFD_CLOEXEC);
   const auto size = static_cast<ssize_t>(matrices.size_bytes());
   const bool done = ::pwrite(file, matrices.data(), matrices.size_bytes(), 0) == size &&
@@ -125,12 +126,12 @@ bool PythonRival::layer_norm(std::span<float> matrices, std::size_t rows, float 
   return done;
 }
 
-/// The answer in one line; empty where there is none. Its turn begins when our idle threads no
-/// longer spin, after some 10 ms. Between its turns the process is stopped, as its own may spin for
-/// long.
+/// Returns the answer of one line; empty if there is none. The question is sent when our idle
+/// threads no longer spin, after some 10 ms. Between questions the process is stopped, because its
+/// own threads may spin for long.
 std::string PythonRival::ask(std::string_view question) {
   constexpr std::chrono::milliseconds kRest{30};
-  if (process_ <= 0) return "";  // kill() would mean others
+  if (process_ <= 0) return "";  // kill() with this number would mean other processes
   std::this_thread::sleep_for(kRest);
   ::kill(process_, SIGCONT);
   ::send(socket_, question.data(), question.size(), MSG_NOSIGNAL);

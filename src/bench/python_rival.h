@@ -11,22 +11,21 @@
 
 namespace addnorm::bench {
 
-/// A library that is measured in a Python of its own.
+/// A library that is measured in its own Python process.
 struct PythonRivalKind {
   std::string_view name;   ///< for options and JSON
-  std::string_view title;  ///< for a table's head
-  /// What the C library's allocator does with large results that are freed: keeps their memory for
-  /// the next call, or, unasked, gives it back, so that each call takes page faults.
+  std::string_view title;  ///< for a table's heading
+  /// Whether the C library's allocator keeps the memory of large freed results for the next call.
+  /// By default it returns the memory, so that each call takes page faults.
   bool keeps_memory = true;
 };
 
-/// PyTorch operator by operator with memory kept, the same as it is, torch.compile, and ONNX
-/// Runtime, which has forward kernels alone.
+/// Returns the rivals: PyTorch with memory kept, PyTorch with its defaults, torch.compile, and ONNX
+/// Runtime, which has only forward kernels.
 std::span<const PythonRivalKind> python_rival_kinds();
 
-/// A Python process that does a job on request and reports how long it took, or gives the
-/// results of a norm. It ends with the object. What goes wrong is no error but a problem(): then
-/// there are no times or results.
+/// A Python process that runs a job on request and reports its time, or the results of a norm. It
+/// ends with the object. A failure is no error but a problem(): then there are no times or results.
 class PythonRival {
  public:
   explicit PythonRival(const std::string& python,
@@ -37,16 +36,17 @@ class PythonRival {
 
   const PythonRivalKind& kind() const { return kind_; }
 
-  /// Prepares a job and does it once; false where the library cannot do it.
+  /// Prepares a job and runs it once; returns false if the library does not support it.
   bool prepare(const Job& job, int threads);
-  /// Milliseconds of one call, by so many calls of the prepared job; infinity where it fails.
+  /// Returns the milliseconds of one call, averaged over `calls` calls of the prepared job;
+  /// infinity if it fails.
   double time(std::size_t calls);
 
-  /// PyTorch's LayerNorm without γ and β, and its gradient: of `matrices`, which are x, dy, y and
-  /// dx of so many rows, it writes the last two. False where it fails.
+  /// PyTorch's LayerNorm without γ and β, and its gradient. `matrices` holds x, dy, y and dx, of
+  /// `rows` rows each; it writes y and dx. Returns false if it fails.
   bool layer_norm(std::span<float> matrices, std::size_t rows, float epsilon);
 
-  /// The first thing that went wrong, in one line; empty: nothing.
+  /// Returns the first failure, in one line; empty if there is none.
   const std::string& problem() const { return problem_; }
 
  private:

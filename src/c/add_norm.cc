@@ -66,7 +66,7 @@ addnorm_status addnorm_residual_add_backward(const addnorm_residual_add_backward
 
 namespace {
 
-/// The shape that a norm has of its rows.
+/// The shape of a norm's rows.
 struct NormShape {
   NormOptions options;
   std::size_t rows, features, positions;

@@ -1,4 +1,4 @@
-/// The C interface to norms of rows gives the bits of the C++ functions.
+/// The C interface to norms of rows has the same bits as the C++ functions.
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -18,7 +18,7 @@ using testing::numbers;
 using testing::perhaps;
 using testing::same_bits;
 
-/// Arguments drawn at random and the memory that they name, which each interface has for itself.
+/// Random arguments and their memory, separate for each interface.
 template <typename S, typename B>
 struct RowsCase {
   using V = Arithmetic<S>;
@@ -114,7 +114,7 @@ struct RowsCase {
                                       .parameter_gradients = mode});
   }
 
-  /// The fields that three structs have.
+  /// Returns the fields that three structs share.
   template <typename Args>
   Args residual_args() {
     Args args{};

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What every function of addnorm.h has in common.
+/// The parts that all functions of addnorm.h share.
 
 #include <algorithm>
 #include <cstddef>
@@ -15,21 +15,21 @@
 
 namespace addnorm::c {
 
-/// Calls run(body), and lets no exception out: its status, and its message for
+/// Calls run(body) and catches all exceptions. Returns its status, and stores its message for
 /// addnorm_last_error().
 addnorm_status run_guarded(void (*run)(const void* body), const void* body) noexcept;
 
-/// The same for body().
+/// Like run_guarded(), for body().
 template <typename Body>
 addnorm_status guarded(const Body& body) noexcept {
   return run_guarded([](const void* b) { (*static_cast<const Body*>(b))(); }, &body);
 }
 
-/// No version's struct is larger: a size beyond it was never set.
+/// The largest size of any version's struct: a larger size is an uninitialized value.
 inline constexpr std::size_t kLargestStruct = 4096;
 
-/// The caller's struct, of any version: what an older one does not have is zero, and what a newer
-/// one has beyond must be zero.
+/// Returns the caller's struct, of any version: fields that an older one lacks are zero, and fields
+/// that a newer one adds must be zero.
 template <typename Struct>
 Struct read_struct(std::string_view where, std::string_view name, const Struct* given) {
   require(given != nullptr, "{}: {} is NULL", where, name);
@@ -50,7 +50,7 @@ Struct read_struct(std::string_view where, std::string_view name, const Struct* 
   return known;
 }
 
-/// The enumerator with the number `value`, where `last` is the last.
+/// Returns the enumerator with the number `value`; `last` is the last valid one.
 template <typename Enum>
 Enum choice(std::string_view where, std::string_view name, std::int32_t value, Enum last) {
   require(value >= 0 && value <= static_cast<std::int32_t>(last), "{}: {} is {}, must be 0 to {}",
@@ -58,7 +58,7 @@ Enum choice(std::string_view where, std::string_view name, std::int32_t value, E
   return static_cast<Enum>(value);
 }
 
-/// The same of an enum that has names.
+/// Returns the enumerator of an enum that has names.
 template <typename Enum>
 Enum choice(std::string_view where, std::string_view name, std::int32_t value) {
   return choice(where, name, value, static_cast<Enum>(names_of(Enum{}).size() - 1));
@@ -66,7 +66,7 @@ Enum choice(std::string_view where, std::string_view name, std::int32_t value) {
 
 NormOptions norm_options(std::string_view where, const addnorm_norm_options* given);
 
-/// Calls body<T>(args, memory): norms over channels know no other types.
+/// Calls body<T>(args, memory) with float or double, the only types of norms over channels.
 template <typename Args, typename Body>
 addnorm_status call_with_type(std::string_view where, const Args* given,
                               const Body& body) noexcept {
@@ -81,8 +81,8 @@ addnorm_status call_with_type(std::string_view where, const Args* given,
   });
 }
 
-/// Calls body<Stream, Branch>(args, memory) with the types that the struct's dtype names: in
-/// WebAssembly, whose modules are downloaded, no 16-bit ones.
+/// Calls body<Stream, Branch>(args, memory) with the types of the struct's dtype. WebAssembly has
+/// no 16-bit types, because its modules are downloaded.
 template <typename Args, typename Body>
 addnorm_status call_with_storage(std::string_view where, const Args* given,
                                  const Body& body) noexcept {

@@ -1,4 +1,4 @@
-/// What the C interface refuses, how it says so, and how structs of other versions are read.
+/// Tests the errors of the C interface, and the reading of structs of other versions.
 
 #include "c/call.h"
 
@@ -28,7 +28,7 @@ using ::testing::StrEq;
 constexpr std::size_t kRows = 3, kFeatures = 4;
 constexpr std::size_t kHuge = std::numeric_limits<std::size_t>::max() / 8;
 
-/// Arguments that are right, for a test to spoil.
+/// Valid arguments, which a test makes invalid.
 struct Forward {
   std::vector<float> x = std::vector<float>(24, 1), f = x, sum = std::vector<float>(24, -7),
                      y = sum;
@@ -73,7 +73,7 @@ struct Backward {
 
 struct Channels {
   std::vector<float> x = std::vector<float>(25, 1), y = std::vector<float>(24, -7);
-  // Enough for another kind of norm too, which must not be said to overlap what comes after them.
+  // Enough values for other kinds of norm too; their arrays must not seem to overlap.
   std::vector<addnorm_statistics_f32> statistics = std::vector<addnorm_statistics_f32>(6);
   std::vector<float> workspace = std::vector<float>(100);
   addnorm_norm_options norm = addnorm_norm(ADDNORM_BATCH_NORM);
@@ -114,7 +114,7 @@ struct Mistake {
   std::string said;
 };
 
-/// Each mistake is refused with its sentence, and without it the call succeeds.
+/// Each mistake is rejected with its message, and without it the call succeeds.
 template <typename Case, typename Call>
 void expect_refused(const Call& call, const std::vector<Mistake<Case>>& mistakes) {
   Case right;
@@ -302,7 +302,7 @@ TEST(COverlap, ColumnsOfOneMatrixBesideEachOtherAreNone) {
   EXPECT_THAT(addnorm_last_error(), HasSubstr("x and y overlap"));
 }
 
-/// A size that ends before a field is that of a version without it.
+/// A size that ends before a field is that of an older version.
 TEST(CStructs, OfOlderVersionsGetDefaults) {
   Forward c;
   c.args.size = offsetof(addnorm_add_norm_forward_args, statistics);

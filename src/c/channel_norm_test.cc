@@ -1,4 +1,4 @@
-/// The C interface to norms over channels gives the bits of the C++ functions.
+/// The C interface to norms over channels has the same bits as the C++ functions.
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -19,7 +19,7 @@ using testing::numbers;
 using testing::perhaps;
 using testing::same_bits;
 
-/// Arguments drawn at random and the memory that they name, which each interface has for itself.
+/// Random arguments and their memory, separate for each interface.
 template <typename T>
 struct ChannelsCase {
   std::size_t samples = *rc::gen::inRange<std::size_t>(1, 5);

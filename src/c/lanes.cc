@@ -6,7 +6,7 @@
 namespace addnorm::c {
 namespace {
 
-/// How many lanes there are of each kind by the fields of an addnorm_lanes.
+/// The numbers of lanes in an addnorm_lanes.
 struct LaneShape {
   std::size_t rows, features, x, made, branch, read;
 };
@@ -21,7 +21,7 @@ LaneShape lane_shape(std::string_view where, const Args& args) {
                         .made = or_else(mix.made_lanes, mix.lanes),
                         .branch = or_else(mix.branch_lanes, 1),
                         .read = or_else(mix.read_lanes, 1)};
-  // Products of two of them can then be made.
+  // The limit keeps products of two of them within a size_t.
   constexpr std::size_t kMost = std::size_t{1} << (sizeof(std::size_t) * 4 - 1);
   for (const auto& [name, count] :
        {std::pair("lanes", shape.x), std::pair("made_lanes", shape.made),
@@ -36,7 +36,7 @@ LaneShape lane_shape(std::string_view where, const Args& args) {
   return shape;
 }
 
-/// Where the pointer is NULL, a view of these lanes without memory.
+/// Returns a view of the lanes; without memory if the pointer is NULL.
 template <typename T>
 LanesView<const T> read_lanes(const CallMemory& memory, std::string_view name, const void* data,
                               const LaneShape& shape, std::size_t lanes, std::size_t stride) {
@@ -55,7 +55,7 @@ LaneMix<V> read_mix(const CallMemory& memory, std::string_view name, const void*
                     const LaneShape& shape, std::size_t rows, std::size_t count) {
   if (data == nullptr) return {};
   if (rows == 0) rows = 1;
-  // Of a stream without rows no mix is read, so there need not be memory for one.
+  // The mixes of a stream without rows are not read, so they may have no memory.
   if (shape.rows == 0) return {static_cast<const V*>(data), rows, count};
   return memory.read<V>(name, data, rows, count, 0);
 }
@@ -68,7 +68,7 @@ MatrixView<V> write_like(const CallMemory& memory, std::string_view name, void* 
   return memory.write<V>(name, data, mix.rows, mix.cols, 0);
 }
 
-/// What forward and backward read.
+/// Reads the inputs of forward and backward.
 template <typename S, typename B, typename Args>
 LanesForward<S, B> read_lanes_forward(const Args& args, const LaneShape& shape,
                                       const CallMemory& memory) {
@@ -122,7 +122,7 @@ addnorm_status addnorm_lanes_backward(const addnorm_lanes_backward_args* args) {
         LanesForward<S, B> forward = read_lanes_forward<S, B>(a, shape, memory);
         const auto statistics =
             memory.read<NormStatistics<V>>("statistics", a.statistics, shape.rows);
-        // Backward reads them alone.
+        // Backward only reads them.
         forward.statistics = {const_cast<NormStatistics<V>*>(statistics.data()), statistics.size()};
         lanes_backward<S, B>(
             {

@@ -1,4 +1,4 @@
-/// The C interface to lanes gives the bits of the C++ functions, and says what it refuses.
+/// The C interface to lanes has the same bits as the C++ functions, and rejects invalid arguments.
 
 #include "addnorm/lanes.h"
 
@@ -25,7 +25,7 @@ using testing::numbers;
 using testing::perhaps;
 using testing::same_bits;
 
-/// Arguments drawn at random and the memory that they name, which each interface has for itself.
+/// Random arguments and their memory, separate for each interface.
 template <typename S, typename B>
 struct LanesCase {
   using V = Arithmetic<S>;
@@ -97,7 +97,7 @@ struct LanesCase {
             .gamma = gamma,
             .statistics = statistics};
   }
-  /// Backward first: forward may overwrite what it reads.
+  /// Backward runs first, because forward may overwrite its inputs.
   void run_cpp() {
     LanesForward<S, B> forward = cpp_args();
     if (norm) {
@@ -126,7 +126,7 @@ struct LanesCase {
     lanes_forward(forward);
   }
 
-  /// The fields that both structs have.
+  /// Returns the fields that both structs share.
   template <typename Args>
   Args c_args(const addnorm_norm_options& options) {
     Args args{};
@@ -222,8 +222,8 @@ TEST(CLanesWorkspace, IsThatOfTheCppFunction) {
 constexpr std::size_t kRows = 3, kLanes = 2, kFeatures = 4, kSize = kRows * kLanes * kFeatures;
 constexpr std::size_t kHuge = std::numeric_limits<std::size_t>::max() / 8;
 
-/// Arguments that are right, for a test to spoil: two lanes of ones, a branch of ones, A, b and R
-/// of ones. There is memory for more, which must not be said to overlap what comes after it.
+/// Valid arguments, which a test makes invalid: two lanes of ones, a branch of ones, A, b and R of
+/// ones. The memory is larger than needed; arguments in the rest must not seem to overlap.
 struct Common {
   std::vector<float> x = std::vector<float>(256, 1), branch = x, gamma = x;
   std::vector<float> carry = x, write = x, read = x;
@@ -283,7 +283,7 @@ struct Mistake {
   std::string said;
 };
 
-/// Each mistake is refused with its sentence, of one line, and without it the call succeeds.
+/// Each mistake is rejected with a message of one line, and without it the call succeeds.
 template <typename Case, typename Call>
 void expect_refused(const Call& call, const std::vector<Mistake<Case>>& mistakes) {
   Case right;
@@ -397,7 +397,7 @@ TEST(CLanesStructs, OfOlderVersionsGetDefaults) {
   EXPECT_EQ(c.statistics[0].reciprocal, 0);  // not written
 }
 
-/// Memory over depth, as Attention Residuals and DenseFormer read it.
+/// A read over depth, as in Attention Residuals and DenseFormer.
 TEST(CLanesRead, TakesAnyNumberOfLanesWithoutASum) {
   constexpr std::size_t kMany = 40;
   std::vector<float> x(kMany * kFeatures, 1), read(kMany, 0.5F), y(kFeatures);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The memory that a caller of the C interface gives to one call.
+/// The memory that a caller of the C interface passes to one call.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace addnorm::c {
 
-/// Makes views of pointers: a matrix must be there, a vector may be NULL. Throws Error where one is
-/// not aligned. The function that gets the views checks what overlaps.
+/// Converts pointers to views. A matrix must be present; a vector may be NULL. Throws an Error for
+/// misaligned memory. The function that gets the views checks overlaps.
 class CallMemory {
  public:
   explicit CallMemory(std::string_view where) : where_(where) {}
 
-  std::string_view where() const { return where_; }  ///< the function that is called
+  std::string_view where() const { return where_; }  ///< name of the called function
 
   template <typename T>
   MatrixView<const T> read(std::string_view name, const void* data, std::size_t rows,
@@ -51,7 +51,8 @@ class CallMemory {
   std::span<T> write(std::string_view name, void* data, std::size_t count) const {
     return values(name, static_cast<T*>(data), count);
   }
-  /// Of vectors whose length the caller says: it must say one, if there is a vector.
+  /// Reads a vector whose length the caller passes. The length must not be 0 if the vector is
+  /// present.
   template <typename T>
   std::span<const T> read_counted(std::string_view name, const void* data,
                                   std::size_t count) const {

@@ -1,4 +1,4 @@
-/// The short calls of C and C++ give the bits of the full ones.
+/// The short calls of C and C++ have the same bits as the full ones.
 
 #include <gmock/gmock.h>
 
@@ -24,7 +24,7 @@ using ::testing::ThrowsMessage;
 constexpr std::size_t kRows = 5, kFeatures = 37;
 constexpr double kEpsilon = 0.01;
 
-/// What one kind of call is given and what it wrote.
+/// The inputs and outputs of one kind of call.
 struct Case {
   Matrix<float> x{kRows, kFeatures}, branch{kRows, kFeatures}, dy{kRows, kFeatures};
   Matrix<float> d_sum{kRows, kFeatures}, sum{kRows, kFeatures}, y{kRows, kFeatures};
@@ -138,7 +138,7 @@ TEST(ShortCalls, GiveTheBitsOfTheFullOnes) {
   }
 }
 
-/// Every short call of C++, with the arguments `c` and this ε or workspace.
+/// Returns every short call of C++, with the arguments `c` and this ε or workspace.
 std::vector<std::pair<std::string, std::function<void()>>> cpp_calls(Case& c, double epsilon,
                                                                      std::span<float> workspace) {
   const auto g = c.gamma.flat(), b = c.beta.flat();
@@ -163,7 +163,7 @@ std::vector<std::pair<std::string, std::function<void()>>> cpp_calls(Case& c, do
   };
 }
 
-/// The same in C, where the backward of a norm and of Add & Norm is one call.
+/// Returns the short calls of C, where the backward of a norm and of Add & Norm is one call.
 std::vector<std::pair<std::string, std::function<addnorm_status()>>> c_calls(Case& c,
                                                                              double epsilon) {
   const float *g = c.gamma.data(), *b = c.beta.data();
@@ -203,7 +203,7 @@ std::vector<std::pair<std::string, std::function<addnorm_status()>>> c_calls(Cas
   };
 }
 
-/// The mistakes are ε, a workspace, a shape, a length and memory that is absent.
+/// The mistakes are ε, a workspace, a shape, a length and absent memory.
 TEST(ShortCalls, NameThemselvesInErrors) {
   const std::vector<std::function<void(Case&)>> mistakes = {
       [](Case&) {},
@@ -230,7 +230,7 @@ TEST(ShortCalls, NameThemselvesInErrorsOfC) {
     Case c;
     if (epsilon > 0) c.y = {}, c.dx = {};
     for (const auto& [name, call] : c_calls(c, epsilon)) {
-      if (epsilon < 0 && name.ends_with("backward")) continue;  // has no ε
+      if (epsilon < 0 && name.ends_with("backward")) continue;  // backward has no ε
       EXPECT_EQ(call(), ADDNORM_INVALID_ARGUMENT) << name;
       EXPECT_THAT(addnorm_last_error(), StartsWith(name + ": "));
     }
@@ -239,13 +239,13 @@ TEST(ShortCalls, NameThemselvesInErrorsOfC) {
   for (const auto& [name, call] : c_calls(c, kEpsilon)) {
     EXPECT_EQ(call(), ADDNORM_OK) << name << addnorm_last_error();
   }
-  const float* const over = c.y.data() - 1;  // by one element
+  const float* const over = c.y.data() - 1;  // overlaps by one element
   EXPECT_EQ(addnorm_rms_norm(kRows, kFeatures, over, nullptr, kEpsilon, c.y.data(), nullptr),
             ADDNORM_INVALID_ARGUMENT);
   EXPECT_THAT(addnorm_last_error(), StartsWith("rms_norm: x and y overlap"));
 }
 
-/// PyTorch's native_layer_norm gives mean and rstd; its backward needs no more, nor does ours.
+/// The mean and rstd of PyTorch's native_layer_norm suffice for our backward, as for its own.
 TEST(ShortCalls, TakeStatisticsOfOtherLibraries) {
   Case ours, others;
   ours.short_cpp(NormKind::kLayer, false);

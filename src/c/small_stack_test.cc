@@ -1,5 +1,5 @@
-/// Every function of the C interface runs on a thread with a small stack, such as runtimes and
-/// engines give to theirs, and writes nothing below it.
+/// Every function of the C interface runs on a thread with a small stack, as runtimes and engines
+/// create them, and writes nothing below it.
 
 #include <gtest/gtest.h>
 #include <omp.h>
@@ -23,8 +23,8 @@
 namespace addnorm {
 namespace {
 
-/// A stack with a guard page below, and below that memory that nobody may write: a frame larger
-/// than the guard page could step over it.
+/// A stack with a guard page below it, and protected memory below that: a frame larger than the
+/// guard page could skip it.
 class SmallStack {
  public:
   explicit SmallStack(std::size_t size)
@@ -67,20 +67,20 @@ class SmallStack {
   unsigned char* memory_;
 };
 
-/// Memory for values of any type, at most 8 bytes each. They are all of one size and differ; the
-/// squares of the first `huge` of them overflow in float32, so that their rows take the slow path.
+/// Memory for values of any type, at most 8 bytes each. They differ but have one magnitude. The
+/// squares of the first `huge` values overflow in float32, so their rows take the slow path.
 class Values {
  public:
   explicit Values(std::size_t count, std::size_t huge = 0) : bytes_(8 * (count + kLine)) {
     std::uint32_t random = 1;
     for (std::size_t i = 0; i < bytes_.size(); ++i) {
       random = random * 1664525 + 1013904223;
-      const bool is_upper = i % 2 == 1;  // of 2, 4 or 8 bytes: sign and exponent
+      const bool is_upper = i % 2 == 1;  // upper part of 2, 4 or 8 bytes: sign and exponent
       bytes_[i] =
           is_upper ? (i < 2 * huge ? 0x6C : 0x3C) : static_cast<unsigned char>(random >> 24);
     }
   }
-  /// At the beginning of a cache line, as stores past the caches need it.
+  /// Returns an address at the beginning of a cache line, which non-temporal stores need.
   void* data() {
     const auto begin = reinterpret_cast<std::uintptr_t>(bytes_.data());
     return bytes_.data() + (64 - begin % 64) % 64;
@@ -91,7 +91,7 @@ class Values {
   std::vector<unsigned char> bytes_;
 };
 
-/// A row that takes the slow path and some that do not, of any type, for all functions.
+/// Arrays for all functions and types, with one row that takes the slow path.
 struct Arrays {
   Arrays(std::size_t row_count, std::size_t feature_count)
       : rows(row_count),
@@ -201,7 +201,8 @@ void call_channel_functions(Arrays& a, std::int32_t dtype) {
   }
 }
 
-/// Lanes that have loops of their own and such that do not, in the memory of as many rows.
+/// Calls the functions with numbers of lanes that have specialized loops, and with others, in the
+/// memory of as many rows.
 void call_lane_functions(Arrays& a, std::int32_t dtype) {
   for (const std::size_t lanes : {3, 4}) {
     const addnorm_norm_options norm = addnorm_norm(ADDNORM_LAYER_NORM);
@@ -234,7 +235,7 @@ void call_lane_functions(Arrays& a, std::int32_t dtype) {
 
 void call_error_functions() {
   addnorm_add_norm_forward_args args{.size = sizeof args, .dtype = 99};
-  EXPECT_EQ(addnorm_add_norm_forward(&args), ADDNORM_INVALID_ARGUMENT);  // by an exception
+  EXPECT_EQ(addnorm_add_norm_forward(&args), ADDNORM_INVALID_ARGUMENT);  // through an exception
   EXPECT_STRNE(addnorm_last_error(), "");
   EXPECT_STRNE(addnorm_version(), "");
   EXPECT_GT(addnorm_version_number(), 0u);
@@ -252,7 +253,7 @@ void call_all(Arrays& arrays) {
   call_error_functions();
 }
 
-#ifdef __SANITIZE_ADDRESS__  // its frames are larger, by what stands between variables
+#ifdef __SANITIZE_ADDRESS__  // its frames are larger, because of the gaps between variables
 constexpr std::size_t kSmallest = std::size_t{1024} << 10;
 #else
 constexpr std::size_t kSmallest = std::size_t{64} << 10;
@@ -268,7 +269,7 @@ class SmallStackTest : public ::testing::TestWithParam<std::size_t> {
   const std::string own_instruction_set_{kernels::instruction_set()};
 };
 
-/// Enough for groups of rows and what is left over.
+/// Returns enough rows for groups and a remainder.
 std::size_t rows_of(std::size_t features) {
   return features <= 256 ? 40 : features <= 8192 ? 9 : 3;
 }
@@ -285,9 +286,10 @@ TEST_P(SmallStackTest, HoldsEveryFunctionAtEveryWidth) {
       kernels::use_instruction_set(name);
       for (const std::size_t last_cache : {std::size_t{1}, std::size_t{1} << 40}) {
         SCOPED_TRACE(name + ", features " + std::to_string(features));
-        testing::use_caches(last_cache);  // as in memory, as in the caches
+        testing::use_caches(last_cache);  // plans for memory, and for the caches
         stack.run([&] {
-          omp_set_num_threads(name == own_instruction_set_ ? 2 : 1);  // of what this thread calls
+          // for the calls of this thread
+          omp_set_num_threads(name == own_instruction_set_ ? 2 : 1);
           call_all(arrays);
         });
       }
@@ -299,7 +301,7 @@ TEST_P(SmallStackTest, HoldsEveryFunctionAtEveryWidth) {
 INSTANTIATE_TEST_SUITE_P(Bytes, SmallStackTest,
                          ::testing::Values(kSmallest, 2 * kSmallest, 4 * kSmallest));
 
-/// A library's data of a thread may be destroyed after ours, and then call us.
+/// A library's thread data may be destroyed after ours, and then call us.
 TEST(ThreadMemory, IsThereAfterTheThreadsDestructorsHaveRun) {
   static addnorm_status last_status = ADDNORM_INTERNAL_ERROR;
   const auto call = [](void*) {
@@ -310,7 +312,7 @@ TEST(ThreadMemory, IsThereAfterTheThreadsDestructorsHaveRun) {
     last_status = addnorm_add_norm_forward(&args);
   };
   pthread_key_t key;
-  ASSERT_EQ(pthread_key_create(&key, call), 0);  // its destructor: after those of thread_local
+  ASSERT_EQ(pthread_key_create(&key, call), 0);  // its destructor runs after those of thread_local
   SmallStack(kSmallest).run([&] {
     call(nullptr);
     pthread_setspecific(key, &key);

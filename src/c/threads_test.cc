@@ -1,4 +1,4 @@
-/// Calls that are given a number of threads.
+/// Tests of calls with a number of threads.
 
 #include <gtest/gtest.h>
 #include <omp.h>
@@ -24,7 +24,7 @@
 namespace addnorm {
 namespace {
 
-/// The threads of this process.
+/// Returns the threads of this process.
 std::set<std::string> tasks() {
   std::set<std::string> names;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -33,14 +33,14 @@ std::set<std::string> tasks() {
   return names;
 }
 
-/// Returns how many threads a call starts. The process keeps them for later calls.
+/// Returns the number of threads that a call starts. The process keeps them for later calls.
 std::size_t threads_started_by(const std::function<void()>& call) {
   const std::set<std::string> before = tasks();
   call();
   return std::ranges::count_if(tasks(), [&](auto& task) { return !before.contains(task); });
 }
 
-/// Every function that takes a number of threads, on enough rows or channels for all of them.
+/// Every function with a number of threads, on enough rows or channels for all of them.
 struct Calls {
   static constexpr std::size_t kRows = 2000, kCols = 512;
 
@@ -112,7 +112,7 @@ struct Calls {
 
 TEST(Threads, OfACallAreAsManyAsItSays) {
   omp_set_num_threads(1);
-  std::size_t started = tasks().size();  // the caller's among them
+  std::size_t started = tasks().size();  // including the caller's
   for (std::size_t i = 0; i < Calls(1).all().size(); ++i) {
     Calls one(1), same(started), more(started + 1);
     EXPECT_EQ(threads_started_by(one.all()[i]), 0U) << "call " << i;
@@ -123,7 +123,8 @@ TEST(Threads, OfACallAreAsManyAsItSays) {
   }
 }
 
-/// How a child process ends that makes a call: 0, unless it waits for threads that it has not.
+/// Returns the exit status of a child process that makes a call: 0, unless it waits for threads
+/// that it lacks.
 int end_of_fork(const std::function<bool()>& call) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -154,7 +155,7 @@ TEST(Threads, OfAForkedProcessAreOne) {
   }
 }
 
-/// What the calls give one after the other, on numbers that a caller has alone.
+/// Returns the results of the calls, one after the other, on numbers that differ by caller.
 std::vector<float> results_of(std::size_t caller) {
   Calls calls(1 + caller % 2);
   TorchGenerator generator(caller);

@@ -8,18 +8,18 @@
 
 namespace addnorm::doctor {
 
-/// Another recipe that weights of the same shapes could have been trained with.
+/// Another recipe for weights of the same shapes.
 struct RecipeVariant {
   std::string_view change;
-  bool (*fits)(const model::Recipe&);  ///< whether it differs, and makes sense
+  bool (*fits)(const model::Recipe&);  ///< whether it differs and is possible
   void (*apply)(model::Recipe&);
 };
 
-/// The one with this name; an Error that lists the names if there is none.
+/// Returns the variant with this name; throws an Error that lists the names if there is none.
 const RecipeVariant& find_variant(std::string_view change);
 
-/// Runs the model of `path`, whose recipe is given, on the tokens by each variant that fits, and
-/// leaves the losses in `subject`. Nothing where it has no logits.
+/// Runs the model of `path`, which has the given recipe, on the tokens with each variant that fits.
+/// Adds the losses to `subject`. Does nothing for a model without logits.
 void try_alternatives(const std::string& path, const model::Recipe& recipe, const Tokens& tokens,
                       Subject& subject);
 

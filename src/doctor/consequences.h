@@ -6,8 +6,8 @@
 
 namespace addnorm::doctor {
 
-/// One bug, one finding: what follows from another finding goes into its leads_to. Nothing that is
-/// worse than its cause is taken away.
+/// Moves findings that follow from another one into its leads_to, so that one bug is one finding. A
+/// finding worse than its cause stays.
 void fold_consequences(std::vector<Finding>& findings);
 
 }  // namespace addnorm::doctor

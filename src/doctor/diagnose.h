@@ -7,12 +7,12 @@
 
 namespace addnorm::doctor {
 
-/// What all rules find: first what is broken, then what is suspicious, then notes. A rule looks at
-/// a subject, and says nothing where what it needs was not measured; docs/doctor.md describes each
-/// what it sees, its threshold and where that comes from, the fix, known exceptions.
+/// Returns the findings of all rules: first broken parts, then suspicious ones, then notes. A rule
+/// finds nothing if its measurements are missing. docs/doctor.md describes each rule: its
+/// measurements, its threshold with a source, the fix, known exceptions.
 std::vector<Finding> find_all(const Subject& subject);
 
-/// That, with what follows from another finding beneath it.
+/// Returns find_all() with consequences moved into their causes (fold_consequences).
 std::vector<Finding> diagnose(const Subject& subject);
 
 }  // namespace addnorm::doctor

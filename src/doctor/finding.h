@@ -16,8 +16,8 @@ namespace addnorm::doctor {
 
 enum class Severity {
   kBroken,      ///< computes something else than its recipe says
-  kSuspicious,  ///< what a sound network does not show, but may have reasons for
-  kNote,        ///< worth knowing; no defect
+  kSuspicious,  ///< unusual in a sound network, but possibly intended
+  kNote,        ///< useful to know; no defect
 };
 
 /// A fix that can be tried: another setting of a run, or another recipe for a model's weights.
@@ -27,33 +27,34 @@ struct Remedy {
   std::function<void(model::Recipe&)> recipe = {};
 };
 
-/// The number by which a finding is known again after a remedy.
+/// The number that identifies a finding before and after a remedy.
 struct Measure {
   std::string name = {};
   std::function<double(const Subject&)> of = {};
-  std::function<bool(double)> is_sound = {};  ///< unset: less is better
-  bool is_initial = false;                    ///< it shows before the first step
+  std::function<bool(double)> is_sound = {};  ///< unset: smaller is better
+  bool is_initial = false;                    ///< whether it is visible before the first step
 };
 
-/// What a rule has seen, where, and what it expected.
+/// A rule's observation, its place, and the expectation.
 struct Finding {
-  std::string_view rule;  ///< its name
+  std::string_view rule;  ///< name of the rule
   Severity severity = Severity::kBroken;
-  std::optional<Site> site = {};                      ///< none: the finding is of the whole network
+  std::optional<Site> site = {};                      ///< none: the whole network
   std::string where = site ? site_words(*site) : "";  ///< "layer 3, attention"; "all norms"
-  std::string module = {};  ///< what the code calls its layer, where the profile says it
-  std::string what;         ///< in a sentence, with its numbers
-  std::string because;      ///< the expectation and where it comes from
+  std::string module = {};  ///< the code's name of its layer, if the profile has it
+  std::string what;         ///< a sentence with its numbers
+  std::string because;      ///< the expectation and its source
   std::string fix;
   double measured = std::numeric_limits<double>::quiet_NaN();  ///< NaN: no single number
   double expected = std::numeric_limits<double>::quiet_NaN();
-  std::string shared_by = {};  ///< of a norm over other axes: what shares its statistics, if known
+  /// For a norm over wrong axes: the axes that share its statistics, if known.
+  std::string shared_by = {};
   std::vector<std::string> leads_to =
       {};  ///< findings that follow from it: "gradient-missing, h.2.attn"
-  std::vector<Remedy> remedies = {};  ///< that can be tried, in this order
-  Measure measure = {};               ///< where there are some
+  std::vector<Remedy> remedies = {};  ///< in the order in which they are tried
+  Measure measure = {};               ///< set if there are remedies
 
-  /// By how much the number is off: findings of one rule can be compared.
+  /// Returns the relative size of the error, with which findings of one rule can be compared.
   double badness() const;
 };
 

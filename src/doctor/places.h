@@ -7,42 +7,43 @@
 
 #include "doctor/subject.h"
 
-/// What rules share: the places that they look at, and words for them.
+/// The places of a network and their names, which rules share.
 
 namespace addnorm::doctor {
 
-/// "layer 3, attention", "layer 3, feed-forward", "final norm", "embedding", "head".
+/// Returns "layer 3, attention", "layer 3, feed-forward", "final norm", "embedding" or "head".
 std::string place_text(const Site& site);
 
-/// The place, and which norm if the site is the output, a statistic or a parameter of one: "layer
+/// Returns the place, with the norm if the site is a norm's output, statistic or parameter: "layer
 /// 3, attention, norm before it".
 std::string site_words(const Site& site);
 
-/// Whether a name is `outer` or within it: "layer 2" holds "layer 2, attention" and not "layer 20".
+/// Returns whether a name is `outer` or within it: "layer 2" contains "layer 2, attention" and not
+/// "layer 20".
 bool is_within(std::string_view name, std::string_view outer, char separator);
 
-/// ", by the placement pre", or nothing where the profile names none.
+/// Returns ", by the placement pre"; "" if the profile names none.
 std::string by_placement(const Subject& subject);
 
-/// Of the sublayer at a site; nullptr where it is not known.
+/// Returns the placement of the sublayer at a site; nullptr if unknown.
 const Placement* placement_at(const Placements& placements, const Site& site);
 
-/// The placement of all sublayers, where they have the same one.
+/// Returns the placement of all sublayers, if they have the same one.
 const Placement* only_placement(const Placements& placements);
 
-/// skip or gain where it is a constant: learned factors may be anything.
+/// Returns skip or gain if it is a constant: learned factors may have any value.
 std::optional<double> constant(const ResidualFactor& factor, Depth depth);
 
-/// "its before norm" as a site, of the norm whose output an entry is; nothing for other entries.
+/// Returns the slot of the norm whose output an entry is; nothing for other entries.
 std::optional<NormSlot> norm_slot(const Site& site);
 
-/// Whether an entry is the output of a norm of queries, keys or values.
+/// Returns whether an entry is the output of a norm of queries, keys or values.
 bool is_norm_in_attention(const Site& site);
 
-/// Whether the stream has several lanes that the probe has measured.
+/// Returns whether the stream has several lanes that the probe measured.
 bool has_lanes(const Subject& subject);
 
-/// The fit, or an empty one where nothing was fitted.
+/// Returns the fit, or an empty one.
 template <typename Fit>
 const Fit& fit_or_empty(const std::optional<Fit>& fit) {
   static const Fit kEmpty{};
@@ -73,7 +74,7 @@ void for_norms(const Subject& subject, const Body& body) {
   }
 }
 
-/// The same with those in attention, to which the declared norm of the network need not apply.
+/// The same including norms in attention, for which the network's declared norm need not hold.
 template <typename Body>
 void for_all_norms(const Subject& subject, const Body& body) {
   for (const ProfileEntry& entry : last_entries(subject.profile)) {

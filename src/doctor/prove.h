@@ -13,38 +13,38 @@
 
 namespace addnorm::doctor {
 
-/// What became of a finding when its remedy was tried.
+/// The result of trying a finding's remedy.
 struct Proof {
   std::string_view rule;
-  std::string change;     ///< what was tried
-  std::string number;     ///< what is compared, in words
-  double before = 0;      ///< it, without the change; infinite where training stopped
-  double after = 0;       ///< and with it
+  std::string change;     ///< the remedy that was tried
+  std::string number;     ///< the compared number, in words
+  double before = 0;      ///< without the change; infinite if training stopped
+  double after = 0;       ///< with the change
   bool was_seen = false;  ///< whether it was a finding without the change
   bool is_mended = false;
-  std::size_t steps = 0;  ///< of training; 0: the network was run and not trained
+  std::size_t steps = 0;  ///< of training; 0: the network was run but not trained
 };
 
-/// A run's settings at step 0, before it trains: draws the network in `folder` and opens it.
+/// Draws the network of a run's settings in `folder`, at step 0, and opens it.
 OpenedModel open_settings(const run::RunConfig& config, const std::string& folder,
                           const train::ByteText& text);
 
-/// What the doctor sees of a run by these settings that stops after `steps` steps. Throws Error
-/// where `events` want to stop.
+/// Returns the subject of a run with these settings that stops after `steps` steps. Throws an Error
+/// if `events` want to stop.
 Subject try_settings(const run::RunConfig& config, const train::ByteText& text, std::size_t steps,
                      const run::RunEvents& events = {});
 
-/// Trains `steps` steps with the subject's settings, and for each finding that has remedies as many
-/// with these, one after the other until one mends it, on the same windows of `text`. What shows
-/// before training is looked at there. Throws Error where the events want to stop. `events`
-/// gives those of each run, by what it changes ("" for none).
+/// Trains `steps` steps with the subject's settings. For each finding with remedies it trains as
+/// many steps with each remedy, until one mends the finding, on the same windows of `text`. A
+/// number that is visible before training is compared there. Throws an Error if the events want to
+/// stop. `events` returns those of each run, by its change ("" for none).
 using TrialEvents = std::function<run::RunEvents(const std::string& change)>;
 std::vector<Proof> prove_by_training(const Subject& subject, const std::vector<Finding>& findings,
                                      const train::ByteText& text, std::size_t steps,
                                      const TrialEvents& events = {});
 
-/// Likewise runs the model of `path` on the tokens by the remedies' recipes; `subject` is how it
-/// was found.
+/// Runs the model of `path` on the tokens with the remedies' recipes; `subject` is the result
+/// without them.
 std::vector<Proof> prove_by_running(const std::string& path, const Subject& subject,
                                     const std::vector<Finding>& findings, const Tokens& tokens);
 

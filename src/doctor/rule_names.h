@@ -6,11 +6,11 @@
 
 namespace addnorm::doctor {
 
-/// The names of all rules, sorted. docs/doctor.md has a paragraph under each of them.
+/// Returns the names of all rules, sorted. docs/doctor.md has a paragraph for each of them.
 std::span<const std::string_view> rule_names();
 
-/// Error unless each of these is a rule's name, alone or with a place: "residual-missing@layer 2".
-/// The message has the name of a rule that is nearest by its edit distance.
+/// Throws an Error unless each of these is a rule's name, alone or with a place:
+/// "residual-missing@layer 2". The message suggests the rule with the smallest edit distance.
 void check_accepted(std::span<const std::string> accepted);
 
 }  // namespace addnorm::doctor

@@ -23,7 +23,7 @@ void check(const Gemm<In, Out>& g) {
   require(g.bias.empty() || g.alpha == 1, "gemm: with a bias alpha must be 1, is {}", g.alpha);
 }
 
-/// c = beta·c + bias, where 0 also clears NaN.
+/// c = beta·c + bias, where beta = 0 also clears NaN.
 template <typename In, typename Out>
 void start(const Gemm<In, Out>& g) {
   for (std::size_t r = 0; r < g.c.rows; ++r) {
@@ -35,7 +35,7 @@ void start(const Gemm<In, Out>& g) {
   }
 }
 
-/// float and double.
+/// Multiplies float or double.
 template <typename T>
 void multiply_by_eigen(const Gemm<T>& g) {
   using Stored = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -69,8 +69,8 @@ struct Grid {
   std::size_t rows, cols;
 };
 
-/// Returns a grid with a tile for each thread that pays, whose tiles have the shortest edges: what
-/// a thread reads of a and b grows with them.
+/// Returns a grid with a tile for each useful thread. The tiles have the shortest edges, because a
+/// thread reads parts of a and b in proportion to them.
 template <typename In, typename Out>
 Grid grid_of(const Gemm<In, Out>& g) {
   constexpr double kGrain = 1 << 17;  // products and sums: some microseconds
@@ -142,7 +142,7 @@ void multiply(const Gemm<float>& g) {
 #endif
 }
 
-/// 16-bit factors, through copies in float32 that every thread keeps the memory of.
+/// Multiplies 16-bit factors through float32 copies in each thread's own memory.
 template <typename Out>
 void multiply_widened(const Gemm<BFloat16, Out>& g) {
   static thread_local Matrix<float> a, b, c;

@@ -10,13 +10,13 @@ namespace addnorm::gemm {
 
 enum class Transpose { kNo, kYes };
 
-/// c = alpha·op(a)·op(b) + beta·c + bias, row-major, op(m) = m or mᵀ; bias has one value for each
-/// column, and alpha is then 1. With beta = 0, c is not read, with alpha = 0 neither a nor b. c
-/// must not overlap a or b. BFloat16 factors are multiplied and added up in float32; c is rounded
-/// once. Each thread computes a tile of c: by oneDNN's matmul, where there is oneDNN, for all but
-/// float64, else by Eigen, and for float32 in WebAssembly by loops of our own; each gives the same
-/// bits every time on one machine with one number of threads. A processor without products in
-/// bfloat16 multiplies copies of the factors in float32.
+/// c = alpha·op(a)·op(b) + beta·c + bias, row-major, op(m) = m or mᵀ. bias has one value for each
+/// column and requires alpha = 1. With beta = 0, c is not read; with alpha = 0, neither are a and
+/// b. c must not overlap a or b. BFloat16 factors are multiplied and added up in float32; c is
+/// rounded once. On a processor without bfloat16 products, copies of the factors in float32 are
+/// multiplied. Each thread computes a tile of c. Products use oneDNN's matmul if the build has it,
+/// except in float64. Otherwise they use Eigen, or, for float32 in WebAssembly, loops of our own.
+/// The bits are the same every time on one machine with one number of threads.
 template <typename In, typename Out = In>
 struct Gemm {
   MatrixView<const In> a;
@@ -37,7 +37,7 @@ struct Gemm {
 template <typename In, typename Out = In>
 void gemm(const Gemm<In, Out>& args);
 
-/// Whether this processor multiplies in bfloat16, and does not have to widen the factors.
+/// Returns whether this processor has bfloat16 products and need not widen the factors.
 bool has_bfloat16_products();
 
 }  // namespace addnorm::gemm

@@ -26,7 +26,7 @@ struct Product {
   using Out = Output;
   static void multiply(const Gemm<In, Out>& args) { gemm<In, Out>(args); }
 };
-/// What WebAssembly takes, here as everywhere.
+/// The loops of WebAssembly, tested on every platform.
 struct InTiles : Product<float> {
   static void multiply(const Gemm<float>& args) {
     if (args.m() > 0 && args.n() > 0 && args.k() > 0) return multiply_in_tiles(args);
@@ -44,7 +44,7 @@ struct Problem {
   Transpose transpose_a, transpose_b;
   double alpha, beta;
   bool has_bias;
-  std::size_t padding;  ///< columns of every matrix beyond those that are shown
+  std::size_t padding;  ///< columns of every matrix outside the view
 };
 
 template <typename T>
@@ -100,7 +100,7 @@ void expect_equals_naive_product(const Problem& p) {
                .bias = p.has_bias ? bias.flat() : std::span<const Value>(),
                .alpha = static_cast<Value>(p.alpha),
                .beta = static_cast<Value>(p.beta)});
-  const double rounding = sizeof(Out) == 2 ? 1.0 / 256 : 0;  // of c, once
+  const double rounding = sizeof(Out) == 2 ? 1.0 / 256 : 0;  // one rounding of c
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if (std::isnan(expected[i])) {
       ASSERT_TRUE(std::isnan(number(c.flat()[i]))) << "written outside at " << i;
@@ -144,8 +144,8 @@ void expect_same_product_in_a_fork() {
   gemm<T>({.a = a, .b = a, .c = c});
   const pid_t child = ::fork();
   if (child == 0) {
-    ::alarm(20);             // where it waits for threads that have not come along
-    omp_set_num_threads(2);  // as a caller might
+    ::alarm(20);             // in case it waits for missing threads
+    omp_set_num_threads(2);  // as a caller may do
     gemm<T>({.a = a, .b = a, .c = again});
     std::_Exit(testing::max_error(again.flat(), c.flat()) < 1e-3 ? 0 : 1);
   }

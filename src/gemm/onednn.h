@@ -2,14 +2,14 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
-/// What oneDNN 2 and 3 write differently: 2 makes primitive descriptors of operation descriptors,
-/// and 3 reads a product's factor at each call.
+/// The differences between oneDNN 2 and 3: version 2 makes primitive descriptors from operation
+/// descriptors, and version 3 reads a product's factor at each call.
 namespace addnorm::onednn {
 
 using LayerNorm = dnnl::layer_normalization_forward;
 using LayerNormBackward = dnnl::layer_normalization_backward;
 
-/// Of a norm, whose γ and β are two arguments, and whose matrices are all alike.
+/// A norm with γ and β as two arguments and matrices of one layout.
 struct LayerNormProblem {
   dnnl::memory::desc matrix, statistics;
   float epsilon;
@@ -37,11 +37,11 @@ inline LayerNormBackward::primitive_desc describe_backward(const dnnl::engine& e
           describe(engine, p)};
 }
 
-/// Has a product multiplied by alpha, before what is added to it.
+/// Makes a product multiply by alpha, before it adds other terms.
 inline void scale_product(dnnl::primitive_attr& attributes, float alpha) {
   attributes.set_output_scales(0, {alpha});
 }
-/// The argument that is then alpha; 2 does not read it.
+/// The argument for alpha; oneDNN 2 does not read it.
 inline constexpr int kAlphaArgument = DNNL_ARG_ATTR_OUTPUT_SCALES;
 
 #else

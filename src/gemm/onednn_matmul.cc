@@ -16,14 +16,14 @@ template <typename T>
 constexpr memory::data_type kType =
     std::is_same_v<T, BFloat16> ? memory::data_type::bf16 : memory::data_type::f32;
 
-/// What oneDNN prepares for and keeps.
+/// The problem for which oneDNN prepares and keeps a primitive.
 struct Problem {
   memory::dim m, n, k, stride_a, stride_b, stride_c;
   bool transpose_a, transpose_b, has_bias;
   memory::data_type in, out;
   float alpha, beta;
 
-  // clang-tidy 14 takes what this compares with for a pointer.
+  // clang-tidy 14 mistakes the operand of the comparison for a pointer.
   auto operator<=>(const Problem&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
@@ -50,7 +50,7 @@ memory::desc describe(memory::dim rows, memory::dim cols, memory::data_type type
   return {{rows, cols}, type, transposed ? memory::dims{1, stride} : memory::dims{stride, 1}};
 }
 
-/// A problem's primitive, with memory that takes other pointers at each call.
+/// A problem's primitive, with memory objects whose pointers are set at each call.
 class Matmul {
  public:
   Matmul(const Problem& p, const dnnl::engine& engine)
@@ -76,7 +76,7 @@ class Matmul {
     b_.set_data_handle(const_cast<In*>(g.b.data));
     c_.set_data_handle(g.c.data);
     if (!g.bias.empty()) bias_.set_data_handle(const_cast<float*>(g.bias.data()));
-    // Not by the C++ interface, which allocates.
+    // The C interface is used because the C++ one allocates.
     const dnnl_status_t status =
         dnnl_primitive_execute(primitive_.get(), stream.get(), n_arguments_, arguments_.data());
     dnnl::error::wrap_c_api(status, "the product cannot be computed");
@@ -84,7 +84,7 @@ class Matmul {
 
  private:
   dnnl::matmul make(const Problem& p, const dnnl::engine& engine) const {
-    // a·b·alpha + bias + beta·c. With alpha among the post-operations it would be oneDNN's
+    // a·b·alpha + bias + beta·c. With alpha among the post-operations, oneDNN would use its
     // reference product.
     dnnl::post_ops after;
     if (p.beta != 0) after.append_sum(p.beta);
@@ -103,7 +103,7 @@ class Matmul {
   int n_arguments_;
 };
 
-/// The primitives of one thread: oneDNN gives each memory to work in.
+/// The primitives of one thread: oneDNN gives each its own scratch memory.
 class Matmuls {
  public:
   template <typename In, typename Out>

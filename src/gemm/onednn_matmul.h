@@ -4,11 +4,11 @@
 
 namespace addnorm::gemm {
 
-/// The product by oneDNN, with ADDNORM_ONEDNN; neither m, n nor k is 0.
+/// Multiplies with oneDNN, under ADDNORM_ONEDNN; m, n and k are not 0.
 template <typename In, typename Out>
 void multiply_by_onednn(const Gemm<In, Out>& args);
 
-/// Whether this processor multiplies in bfloat16: AVX-512 is the least that oneDNN asks for.
+/// Returns whether this processor multiplies in bfloat16; oneDNN needs at least AVX-512.
 bool onednn_has_bfloat16();
 
 }  // namespace addnorm::gemm

@@ -9,7 +9,7 @@ namespace {
 
 using Vector = float __attribute__((vector_size(16)));
 
-// A tile of c: its eight sums, two vectors of b and a value of a fit in 16 registers.
+// The size of a tile of c: its eight sums, two vectors of b and a value of a fit in 16 registers.
 constexpr std::size_t kRows = 4;
 constexpr std::size_t kVectors = 2;
 constexpr std::size_t kColumns = 4 * kVectors;
@@ -17,19 +17,20 @@ struct Sums {
   Vector of[kRows][kVectors];
 };
 
-/// Where a factor's values stand: those of one row of op(a) or column of op(b), and those of one k.
+/// The strides of a factor, along rows of op(a) or columns of op(b), and along k.
 struct Steps {
   std::size_t along;   ///< from one row of op(a), or column of op(b), to the next
   std::size_t across;  ///< from one k to the next
 };
 
-/// kColumns columns of op(b): at line + l·step those of k = l.
+/// kColumns columns of op(b); the values for k = l begin at line + l·step.
 struct Strip {
   const float* line;
   std::size_t step;
 };
 
-/// As it stands in memory, where it stands so, or a copy, 0 beyond the edge.
+/// Returns a strip of op(b): the matrix itself if its layout fits, else a copy, with 0 after the
+/// edge.
 Strip strip_of(const Gemm<float>& g, const Steps& steps, std::size_t column) {
   const std::size_t columns = std::min(kColumns, g.n() - column);
   const float* in = g.b.data + column * steps.along;
@@ -43,7 +44,7 @@ Strip strip_of(const Gemm<float>& g, const Steps& steps, std::size_t column) {
   return {copy.data(), kColumns};
 }
 
-/// Beyond the last of `rows` it takes that again: those sums are not written.
+/// Beyond `rows` it repeats the last row; those sums are not stored.
 Sums multiply_tile(const float* a, const Steps& steps, std::size_t rows, Strip b, std::size_t k) {
   std::size_t offset[kRows];
   for (std::size_t r = 0; r < kRows; ++r) offset[r] = std::min(r, rows - 1) * steps.along;
@@ -58,7 +59,7 @@ Sums multiply_tile(const float* a, const Steps& steps, std::size_t rows, Strip b
   return sums;
 }
 
-/// The first columns of a row, or all of it, which takes no call.
+/// Copies the first columns of a row, or a whole tile's row, without a function call.
 void copy_row(void* to, const void* from, std::size_t columns) {
   if (columns == kColumns) {
     std::memcpy(to, from, kColumns * sizeof(float));
@@ -67,7 +68,7 @@ void copy_row(void* to, const void* from, std::size_t columns) {
   }
 }
 
-/// c = alpha·sums + beta·c + bias, where 0 also clears NaN.
+/// c = alpha·sums + beta·c + bias, where beta = 0 also clears NaN.
 void finish_tile(const Gemm<float>& g, const Sums& sums, std::size_t row, std::size_t column) {
   const std::size_t rows = std::min(kRows, g.m() - row);
   const std::size_t columns = std::min(kColumns, g.n() - column);

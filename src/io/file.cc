@@ -32,7 +32,7 @@ struct Close {
 };
 using Stream = std::unique_ptr<std::FILE, Close>;
 
-/// Where `file` really is: absolute, without links.
+/// Returns the real path of `file`: absolute, without links.
 fs::path resolve(const std::string& file) {
   std::error_code error;
   fs::path path = fs::absolute(file, error);
@@ -50,7 +50,8 @@ fs::path temporary_name(const fs::path& folder) {
          fmt::format("{}{:08x}{:08x}{}", kTemporaryPrefix, random(), random(), kTemporarySuffix);
 }
 
-/// So that a new name outlives a loss of power; where a folder cannot be synced, it may not.
+/// Syncs a folder, so that a new name survives a power failure. A folder that cannot be synced is
+/// ignored.
 void sync_folder(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return;
@@ -58,7 +59,7 @@ void sync_folder(const fs::path& folder) {
   ::close(descriptor);
 }
 
-/// An output on its way. Until keep(), its end undoes everything.
+/// An output that is being written. Until keep(), its destructor undoes everything.
 class PendingFile {
  public:
   explicit PendingFile(const std::string& file);
@@ -131,7 +132,8 @@ void PendingFile::finish() {
 }
 
 void PendingFile::publish() {
-  // A second name for the old content; where the file system has none, the old file steps aside.
+  // Gives the old content a second name. If the file system has no hard links, the old file is
+  // renamed.
   has_backup_ = ::link(target_.c_str(), backup_.c_str()) == 0 ||
                 (errno != ENOENT && std::rename(target_.c_str(), backup_.c_str()) == 0);
   check(std::rename(temporary_.c_str(), target_.c_str()) == 0);
@@ -139,7 +141,7 @@ void PendingFile::publish() {
   sync_folder(target_.parent_path());
 }
 
-/// For a file by itself: at any moment the old or the new content is there, whole.
+/// For a single file: at any moment either the old or the new content is there, complete.
 void PendingFile::replace() {
   check(std::rename(temporary_.c_str(), target_.c_str()) == 0);
   kept_ = true;
@@ -159,7 +161,7 @@ std::deque<PendingFile> open_outputs(const std::vector<std::string>& files) {
   return outputs;
 }
 
-/// A mapped file, in a list that a handler of signals can read.
+/// A mapped file, in a list that a signal handler can read.
 class Mapping {
  public:
   Mapping(const std::string& file, void* bytes, std::size_t size)
@@ -186,7 +188,7 @@ class Mapping {
   }
 
  private:
-  static inline std::mutex mutex_;  // of those who change the list
+  static inline std::mutex mutex_;  // for changes of the list
   static inline std::atomic<Mapping*> first_ = nullptr;
 
   const std::string file_;
@@ -231,7 +233,7 @@ FileBytes map_file(const std::string& file) {
   std::error_code is_pipe;
   const std::uintmax_t size = fs::file_size(file, is_pipe);
   void* bytes = MAP_FAILED;
-  if (!is_pipe && size > 0) {  // a pipe is opened once: its writer may be gone the second time
+  if (!is_pipe && size > 0) {  // a pipe is opened once: its writer may have ended at a second open
     const Stream stream(std::fopen(file.c_str(), "rb"));
     if (!stream) fail(fmt::format("{}: cannot be read: {}", file, std::strerror(errno)));
     bytes = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, ::fileno(stream.get()), 0);
@@ -254,7 +256,7 @@ std::string read_text(const std::vector<std::string>& files) {
 }
 
 void append_file(const std::string& file, std::string_view bytes) {
-  // A pipe without a reader would wait for one.
+  // Opening a pipe without a reader would block.
   constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   const int descriptor = ::open(file.c_str(), kFlags, 0666);
   require(descriptor >= 0 || errno != ELOOP, "{}: is a link; expected a file", file);

@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::ThrowsMessage;
 
-/// A folder of the test's own.
+/// A test with its own folder.
 class FileTest : public ::testing::Test {
  protected:
   FileTest() { fs::permissions(folder_, fs::perms::all); }
@@ -41,7 +41,7 @@ class FileTest : public ::testing::Test {
     return result;
   }
 
-  /// What `action` throws where the process may not do everything, as root may.
+  /// Prints the error of `action` in a process without root's permissions.
   template <typename Action>
   static void print_error_as_nobody(const Action& action) {
     constexpr uid_t kNobody = 65534;
@@ -182,7 +182,7 @@ TEST_F(FileTest, NoOutputIsWrittenWhereOneFails) {
   EXPECT_THAT(names(), ElementsAre("a"));
 }
 
-// In a sticky folder nobody can create files, but not replace those of others.
+// In a sticky folder an unprivileged user can create files, but not replace those of others.
 TEST_F(FileTest, RenamesAreUndoneWhereALaterOneFails) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to make files of two users";
   write_files({{path("a"), "old"}, {path("foreign"), "old"}});

@@ -24,12 +24,12 @@ constexpr std::string_view kGgufMagic = "GGUF";
 constexpr std::size_t kLongestKey = 65535;  // bytes, by the specification
 constexpr std::size_t kLongestName = 64;    // likewise
 constexpr std::size_t kMostSizes = 4;       // likewise
-constexpr std::size_t kMostKeys = 10'000;   // real files have some dozens
-constexpr std::size_t kMostListed = 4096;   // of a list that is kept
-constexpr int kMostNested = 4;              // of lists in lists
+constexpr std::size_t kMostKeys = 10'000;   // real files have a few dozen
+constexpr std::size_t kMostListed = 4096;   // values of a list that is kept
+constexpr int kMostNested = 4;              // levels of lists in lists
 constexpr const char* kAlignmentKey = "general.alignment";
 
-/// Types of metadata, by their numbers.
+/// The types of metadata, by their numbers.
 enum class Type : std::uint32_t {
   kU8,
   kI8,
@@ -45,10 +45,10 @@ enum class Type : std::uint32_t {
   kI64,
   kF64
 };
-/// Bytes that a value of each type has at least.
+/// The least bytes of a value of each type.
 constexpr std::size_t kLeastBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8};
 
-/// Dtypes by their numbers in the file. Others are no types of files, or are none any more.
+/// The dtypes by their numbers in the file. Other numbers are unused or obsolete.
 struct GgufType {
   std::uint32_t number;
   Dtype dtype;
@@ -67,7 +67,8 @@ bool is_printable(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
-/// 1e-5 and not 9.99999974e-06: what somebody wrote before it became a float.
+/// Returns the shortest decimal of a float32, 1e-5 instead of 9.99999974e-06: the number before it
+/// became a float32.
 double shortest(float value) {
   if (!std::isfinite(value)) return value;
   const std::string text = fmt::format("{}", value);
@@ -76,14 +77,14 @@ double shortest(float value) {
   return written;
 }
 
-/// A whole number that is not below 0 is an unsigned one, whatever its type in the file.
+/// Returns a number ≥ 0 as an unsigned one, whatever its type in the file.
 template <typename T>
 Json whole_number(T value) {
   return value < 0 ? Json(static_cast<std::int64_t>(value))
                    : Json(static_cast<std::uint64_t>(value));
 }
 
-/// null where it is not UTF-8.
+/// Returns null if the text is not UTF-8.
 Json text_value(std::string_view text) {
   const Json value = std::string(text);
   try {
@@ -94,7 +95,7 @@ Json text_value(std::string_view text) {
   return value;
 }
 
-/// Takes one value after the other off the front of a file.
+/// Reads one value after the other from the front of a file.
 class Cursor {
  public:
   Cursor(std::string_view bytes, const std::string& file)
@@ -119,7 +120,7 @@ class Cursor {
     return value;
   }
 
-  /// How many there are of what takes `least` bytes each.
+  /// Reads the number of items that take at least `least` bytes each.
   std::size_t count(std::size_t least, std::string_view what) {
     const auto value = number<std::uint64_t>(what);
     require(value <= rest_.size() / least,
@@ -128,7 +129,7 @@ class Cursor {
     return value;
   }
 
-  /// `what` for messages.
+  /// Reads a text; `what` names it in messages.
   std::string_view text(std::size_t most, std::string_view what) {
     const auto size = number<std::uint64_t>(what);
     require(size <= most, "{}: {} at byte {} has {} bytes, must have at most {}", file_, what,
@@ -136,7 +137,7 @@ class Cursor {
     return take(size, what);
   }
 
-  /// A key of metadata or a tensor's name.
+  /// Reads a key of metadata or a tensor's name.
   std::string name(std::size_t most, std::string_view what) {
     const std::size_t begin = position();
     const std::string_view value = text(most, what);
@@ -240,7 +241,7 @@ std::size_t alignment_of(const std::map<std::string, Json>& metadata, const std:
   return value.get<std::size_t>();
 }
 
-/// A tensor of the table, whose bytes are not known to be there.
+/// A tensor of the table, before its bytes are located.
 struct Entry {
   StoredTensor tensor;
   std::uint64_t offset = 0;
@@ -256,7 +257,7 @@ Dtype dtype_at(Cursor& cursor, const std::string& name) {
   return known->dtype;
 }
 
-/// The file has the fastest size first.
+/// Reads a shape; the file has the fastest size first.
 Shape shape_at(Cursor& cursor, const std::string& name) {
   const std::string what = "the shape of tensor '" + name + "'";
   const auto sizes = cursor.number<std::uint32_t>(what);
@@ -280,7 +281,7 @@ Entry entry_at(Cursor& cursor) {
   require(row % kind.values == 0,
           "{}: tensor '{}' has rows of {} values, must be a multiple of {} in {}", cursor.file(),
           name, row, kind.values, kind.name);
-  // Of whole blocks; bytes and not values, because a product must fit for either.
+  // The shape must have whole blocks. Both the values and the bytes must fit a size_t.
   const std::optional<std::size_t> bytes = shape_bytes(shape, kind.bytes);
   require(bytes.has_value(), "{}: tensor '{}' has the shape {}, too large for any file",
           cursor.file(), name, shape_text(shape));
@@ -299,7 +300,7 @@ std::vector<Entry> read_entries(Cursor& cursor, std::size_t count) {
   return entries;
 }
 
-/// `data`: all behind the table.
+/// Locates the tensors' bytes in `data`, which is everything after the table.
 std::vector<StoredTensor> place(std::vector<Entry> entries, std::span<const std::byte> data,
                                 std::size_t alignment, const std::string& file) {
   std::ranges::stable_sort(entries, {}, &Entry::offset);
@@ -332,8 +333,8 @@ void check_version(std::uint32_t version, const std::string& file) {
 }
 
 Gguf parse_whole(const FileBytes& bytes, const std::string& file) {
-  constexpr std::size_t kLeastEntry = 8 + 1 + 4 + 4 + 8;  // a name, no size, type and offset
-  constexpr std::size_t kLeastPair = 8 + 1 + 4 + 1;       // a key, a type, a value of one byte
+  constexpr std::size_t kLeastEntry = 8 + 1 + 4 + 4 + 8;  // a name, no sizes, a type and an offset
+  constexpr std::size_t kLeastPair = 8 + 1 + 4 + 1;       // a key, a type and a value of one byte
   require(bytes.view.starts_with(kGgufMagic), "{}: is not a GGUF file: it does not begin with {}",
           file, kGgufMagic);
   Cursor cursor(bytes.view, file);
@@ -353,11 +354,11 @@ Gguf parse_whole(const FileBytes& bytes, const std::string& file) {
           std::move(metadata)};
 }
 
-/// How many files a model is split into; 1: it is whole.
+/// Returns the number of files of a model; 1: it is not split.
 std::size_t parts_of(const Gguf& first) {
   const auto count = first.metadata.find("split.count");
   if (count == first.metadata.end() || count->second == 0) return 1;
-  constexpr std::size_t kMost = 65535;  // as the key's type
+  constexpr std::size_t kMost = 65535;  // the largest value of the key's type
   require(fits<std::size_t>(count->second) && count->second <= kMost,
           "{}: split.count is {}, must be a whole number up to {}", first.file,
           excerpt(count->second), kMost);

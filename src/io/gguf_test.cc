@@ -36,12 +36,12 @@ Gguf parse(const std::string& bytes) {
   return parse_gguf(bytes, "x.gguf");
 }
 
-/// In one line.
+/// Matches an error message of one line.
 auto throws(const std::string& part) {
   return ThrowsMessage<Error>(AllOf(HasSubstr("x.gguf: "), HasSubstr(part), Not(HasSubstr("\n"))));
 }
 
-/// Two tensors and a value of every kind.
+/// A file with two tensors and a value of every kind.
 GgufWriter small() {
   GgufWriter writer;
   writer.add("general.architecture", "llama");
@@ -92,7 +92,7 @@ TEST(GgufTest, KeepsNoLongListsAndNoTextsThatAreNotUtf8) {
   EXPECT_EQ(file.metadata.at("last"), 7);
 }
 
-// Made by the Python package gguf: golden/generate_gguf.py.
+// The file was made by the Python package gguf: golden/generate_gguf.py.
 TEST(GgufTest, ReadsEveryTypeAsThePackageGgufDoes) {
   const std::string golden = ADDNORM_SOURCE_DIR "/tests/golden/gguf/types";
   const Gguf file = read_gguf(golden + ".gguf");
@@ -133,7 +133,7 @@ TEST(GgufTest, ReadsEveryTypeAsThePackageGgufDoes) {
   EXPECT_EQ(file.tensors.size(), 25U);
 }
 
-/// A run of values may begin and end within blocks.
+/// A range of values may begin and end within blocks.
 TEST(GgufTest, ReadsAnyRunOfValuesInBlocks) {
   const Gguf file = read_gguf(ADDNORM_SOURCE_DIR "/tests/golden/gguf/types.gguf");
   for (const char* name : {"Q8_0", "IQ4_NL", "Q3_K", "Q4_K"}) {
@@ -171,7 +171,7 @@ TEST(GgufTest, ReadsAModelInSeveralFiles) {
 
 TEST(GgufTest, EveryTruncationIsAnError) {
   const std::string bytes = small().bytes();
-  const std::size_t padding = 32 - 3 * sizeof(float);  // behind the last tensor
+  const std::size_t padding = 32 - 3 * sizeof(float);  // after the last tensor
   for (std::size_t size = 0; size < bytes.size() - padding; ++size) {
     EXPECT_THAT([&] { parse(bytes.substr(0, size)); }, throws("")) << size;
   }
@@ -197,7 +197,7 @@ TEST(GgufTest, OtherFilesAndVersionsAreNamed) {
   EXPECT_THAT(version(3U << 24), throws("of a big-endian machine"));
 }
 
-/// Nobody asks for memory that the file does not justify.
+/// The reader allocates no memory that the file does not justify.
 TEST(GgufTest, CountsMustFitTheFile) {
   const auto counts = [](std::uint64_t tensors, std::uint64_t keys, const std::string& rest) {
     const std::string bytes = "GGUF" + gguf_bytes(3U) + gguf_bytes(tensors) + gguf_bytes(keys);
@@ -210,7 +210,7 @@ TEST(GgufTest, CountsMustFitTheFile) {
   EXPECT_THAT(counts(0, 10'001, std::string(200'000, 'x')), throws("must be at most 10000"));
 }
 
-/// A file whose only value is this one.
+/// Returns a file with one value.
 auto value(std::uint32_t type, const std::string& bytes) {
   GgufWriter writer;
   writer.add("key", type, bytes);
@@ -266,7 +266,7 @@ TEST(GgufTest, AlignmentMustBeAPowerOfTwo) {
   EXPECT_THAT(alignment(8, gguf_text("32")), throws("general.alignment is \"32\""));
 }
 
-/// A file with one tensor that has this entry, and 64 bytes of data.
+/// Returns a file with one tensor that has this entry, and 64 bytes of data.
 auto entry(const std::string& name, const std::vector<std::uint64_t>& sizes, std::uint32_t type,
            std::uint64_t offset) {
   GgufWriter writer;

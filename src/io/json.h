@@ -33,17 +33,17 @@ bool fits(const Json& value) {
   }
 }
 
-/// The most bytes that a JSON text may have, as many as the reference implementation of safetensors
-/// allows its headers.
+/// The most bytes of a JSON text: the limit of the reference implementation of safetensors for
+/// headers.
 inline constexpr std::size_t kMostJsonBytes = 100'000'000;
 
 /// Reads a text that is one JSON object. All JSON from outside is read by this function or the two
-/// below. Throws Error where the text is no JSON, too large, nested more than 32 deep, or has a key
-/// twice in one object. The message names `source`, line and column, what stands there and what was
-/// expected.
+/// below. Throws an Error if the text is not JSON, too large, nested more than 32 deep, or has a
+/// key twice in one object. The message names `source`, line and column, the text found there and
+/// what was expected.
 Json parse_json(std::string_view text, const std::string& source);
 
-/// Reads a text like parse_json(). Returns nothing where that throws.
+/// Reads a text like parse_json(). Returns nothing in place of an error.
 std::optional<Json> try_parse_json(std::string_view text);
 
 /// Reads a file like parse_json().

@@ -69,7 +69,7 @@ TEST(ParseJson, SaysWhereWhatStandsThatIsNotJson) {
   }
 }
 
-/// The parser itself takes a byte 0 for the end of the text.
+/// The parser itself treats a byte 0 as the end of the text.
 TEST(ParseJson, RefusesAByte0AndWhatStandsBehindIt) {
   EXPECT_THAT([] { parse_json("{}\0"s, "file"); },
               throws("file: is not JSON: column 3: unexpected byte 0x00"));
@@ -105,7 +105,7 @@ TEST(ParseJson, RefusesAKeyThatStandsTwiceInOneObject) {
       parse_json(R"({"a": {"a": 1}, "b": {"a": 2}, "c": [{"a": 3}, {"a": 4}]})", "file"));
 }
 
-/// Values are written and freed by recursion, which would end the program.
+/// Values are written and freed by recursion, which could overflow the stack.
 TEST(ParseJson, RefusesDeepNesting) {
   EXPECT_NO_THROW(parse_json("{\"a\":" + nested(31) + "}", "file"));
   EXPECT_THAT([] { parse_json("{\"a\":" + nested(32) + "}", "file"); },
@@ -119,7 +119,7 @@ TEST(ParseJson, RefusesDeepNesting) {
   EXPECT_NO_THROW(parse_json("{\"a\":\"" + nested(100'000) + "\"}", "file")) << "within a string";
 }
 
-/// A search through an object for each new key would take minutes.
+/// A linear search of an object for each new key would take minutes.
 TEST(ParseJson, TakesTimeLinearInTheKeys) {
   std::string text = "{";
   for (int i = 0; i < 200'000; ++i) text += '"' + std::to_string(i) + "\":0,";

@@ -24,8 +24,8 @@ struct Header {
   Shape shape;
 };
 
-/// Reads {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }: of Python's literals only
-/// what NumPy writes there, in any order and spacing.
+/// Reads {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }. It supports those Python
+/// literals that NumPy writes there, in any order and spacing.
 class HeaderParser {
  public:
   HeaderParser(std::string_view text, const std::string& file)
@@ -73,7 +73,7 @@ class HeaderParser {
     if (!accept({&token, 1})) malformed(fmt::format("'{}'", token));
   }
 
-  /// item, item, … close; a last comma is allowed.
+  /// Reads item, item, … close; a trailing comma is allowed.
   template <typename Item>
   void items(char close, const Item& item) {
     while (!accept({&close, 1})) {
@@ -122,7 +122,7 @@ class HeaderParser {
   const std::string& file_;
 };
 
-/// Takes the magic, the version and the header off the front of `bytes`.
+/// Removes the magic, the version and the header from the front of `bytes`.
 Header take_header(std::string_view& bytes, const std::string& file) {
   require(bytes.starts_with(kMagic), "{}: is not a .npy file; write one with numpy.save", file);
   const auto take = [&](std::size_t size) {
@@ -150,8 +150,8 @@ std::vector<T> copy_values(std::string_view data) {
   return values;
 }
 
-/// As numpy.lib.format writes it: room for the first size to grow to 21 digits, then spaces up to
-/// a multiple of 64 bytes, a whole 64 of them where none were needed.
+/// Writes the header like numpy.lib.format: room for the first size to grow to 21 digits, then
+/// spaces up to a multiple of 64 bytes, and 64 spaces where none are needed.
 std::string header_bytes(std::string_view dtype, const Shape& shape) {
   constexpr std::size_t kAlignment = 64;
   constexpr std::size_t kGrowthDigits = 21;
@@ -177,7 +177,7 @@ std::string npy_bytes(const Shape& shape, std::span<const T> values) {
   return bytes;
 }
 
-/// Throws Error unless `bytes` are the items of the header's shape, in C order.
+/// Throws an Error unless `bytes` are the items of the header's shape, in C order.
 void check_data(const Header& header, std::size_t item_bytes, std::string_view bytes,
                 const std::string& file) {
   const auto size = shape_bytes(header.shape, item_bytes);
@@ -187,7 +187,7 @@ void check_data(const Header& header, std::size_t item_bytes, std::string_view b
           file, bytes.size(), shape, header.dtype, *size);
   require(bytes.size() == *size, "{}: {} bytes too many after the data of shape {}", file,
           bytes.size() - *size, shape);
-  // The order is the same in both where at most one index moves.
+  // Both orders are the same if at most one size is larger than 1.
   const auto moving = std::ranges::count_if(header.shape, [](std::size_t n) { return n > 1; });
   require(!header.fortran_order || moving <= 1 || bytes.empty(),
           "{}: Fortran order is not supported; save it with numpy.ascontiguousarray", file);

@@ -11,7 +11,7 @@
 
 namespace addnorm::io {
 
-/// What a NumPy .npy file of float32 or float64 holds, in C order (the last index fastest).
+/// The contents of a NumPy .npy file of float32 or float64, in C order (the last index fastest).
 struct NpyArray {
   Shape shape;
   std::variant<std::vector<float>, std::vector<double>> values;
@@ -20,10 +20,10 @@ struct NpyArray {
 /// Reads a .npy file of format version 1.0, 2.0 or 3.0, any rank, '<f4' or '<f8'.
 NpyArray read_npy(const std::string& file);
 
-/// The same of the bytes of a file; `file` is for messages.
+/// Like read_npy(), but from bytes; `file` appears in messages.
 NpyArray parse_npy(std::string_view bytes, const std::string& file);
 
-/// What a NumPy .npy file of int32 or int64 holds, in C order.
+/// The contents of a NumPy .npy file of int32 or int64, in C order.
 struct NpyIntegers {
   Shape shape;
   std::vector<std::int64_t> values;
@@ -31,7 +31,7 @@ struct NpyIntegers {
 NpyIntegers read_npy_integers(const std::string& file);
 NpyIntegers parse_npy_integers(std::string_view bytes, const std::string& file);
 
-/// The bytes of a .npy file, equal to what numpy.save writes.
+/// Returns the bytes of a .npy file, equal to those that numpy.save writes.
 std::string to_npy(const Shape& shape, std::span<const float> values);
 std::string to_npy(const Shape& shape, std::span<const double> values);
 

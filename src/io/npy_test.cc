@@ -24,7 +24,7 @@ using ::testing::ThrowsMessage;
 using Floats = std::vector<float>;
 using Doubles = std::vector<double>;
 
-/// A .npy file with any header and data.
+/// Returns a .npy file with any header and data.
 std::string npy(const std::string& header, const std::string& data = "", char version = 1) {
   std::string length(version == 1 ? 2 : 4, '\0');
   length[0] = static_cast<char>(header.size() & 0xff);
@@ -44,7 +44,8 @@ auto throws(const std::string& part) {
   return ThrowsMessage<Error>(AllOf(HasSubstr("x.npy: "), HasSubstr(part)));
 }
 
-// numpy.save of [[1, 2, 3], [-1, 0.5, inf]] as float32, and of 2.5 as float64 (NumPy 1.24).
+// numpy.save's bytes for [[1, 2, 3], [-1, 0.5, inf]] as float32, and for 2.5 as float64 (NumPy
+// 1.24).
 const std::string kMatrixFile =
     "\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"s +
     std::string(58, ' ') +

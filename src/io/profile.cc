@@ -155,7 +155,7 @@ Json to_json(const ProfileEntry& entry) {
   return line;
 }
 
-/// The enumerator that the line names; an Error that lists the names.
+/// Returns the enumerator that the line names; throws an Error that lists the names.
 template <typename Enum>
 Enum name_at(const Json& line, const char* key) {
   const auto found = line.find(key);
@@ -180,7 +180,7 @@ T value_or(const Json& object, const char* key, T absent) {
   return found->get<T>();
 }
 
-/// Of the model: another word leaves it unknown.
+/// Returns a property of the model; an unknown name leaves it unset.
 template <typename Enum>
 std::optional<Enum> known_name(const Json& model, const char* key) {
   const auto names = names_of(Enum{});

@@ -23,11 +23,12 @@ int signed_byte(const std::byte* bytes, std::size_t i) {
   return static_cast<std::int8_t>(byte_at(bytes, i));
 }
 
-/// The 4 bits of value i of 32, in 16 bytes: the lower halves of all, then the upper ones.
+/// Returns the 4 bits of value i of 32, in 16 bytes: the lower halves of all bytes, then the upper
+/// ones.
 unsigned nibble(const std::byte* bytes, std::size_t i) {
   return byte_at(bytes, i % 16) >> (i < 16 ? 0 : 4) & 15;
 }
-/// The fifth bit of value i of 32.
+/// Returns the fifth bit of value i of 32.
 unsigned fifth_bit(const std::byte* bits, std::size_t i) {
   return byte_at(bits, i / 8) >> i % 8 & 1;
 }
@@ -69,7 +70,7 @@ void q8_0(const std::byte* block, float* values) {
   }
 }
 
-/// IQ4_NL's and IQ4_XS's, in place of 16 numbers at the same distance.
+/// The 16 levels of IQ4_NL and IQ4_XS, at unequal distances.
 constexpr float kLevels[] = {-127, -104, -83, -65, -49, -35, -22, -10,
                              1,    13,   25,  38,  53,  69,  89,  113};
 
@@ -78,7 +79,8 @@ void iq4_nl(const std::byte* block, float* values) {
   for (std::size_t i = 0; i < kSmall; ++i) values[i] = d * kLevels[nibble(block + 2, i)];
 }
 
-/// d, 16 bits with the upper 2 of each part's scale, 4 bytes with the lower 4, 16 bytes for a part.
+/// A block has d, 16 bits with the upper 2 bits of each part's scale, 4 bytes with the lower 4
+/// bits, and 16 bytes for each part.
 void iq4_xs(const std::byte* block, float* values) {
   const float d = half_at(block);
   for (std::size_t part = 0; part < 8; ++part) {
@@ -91,12 +93,12 @@ void iq4_xs(const std::byte* block, float* values) {
   }
 }
 
-/// The 2 bits of value i of a run of 32, of which eight lie in 64 bytes, four in each half.
+/// Returns the 2 bits of value i in a run of 32; 64 bytes hold eight runs, four in each half.
 unsigned two_bits(const std::byte* bytes, std::size_t run, std::size_t i) {
   return byte_at(bytes, run / 4 * kSmall + i) >> run % 4 * 2 & 3;
 }
 
-/// 16 bytes with scales and offsets of 4 bits, 64 of values, d, m.
+/// A block has 16 bytes with scales and offsets of 4 bits, 64 bytes of values, d, m.
 void q2_k(const std::byte* block, float* values) {
   const float d = half_at(block + 80), m = half_at(block + 82);
   for (std::size_t run = 0; run < 8; ++run) {
@@ -110,7 +112,7 @@ void q2_k(const std::byte* block, float* values) {
   }
 }
 
-/// 32 bytes of upper bits, 64 of lower two, 12 with scales of 6 bits, d.
+/// A block has 32 bytes of upper bits, 64 of lower two bits, 12 with scales of 6 bits, d.
 void q3_k(const std::byte* block, float* values) {
   const std::byte* scales = block + 96;
   const float d = half_at(block + 108);
@@ -126,9 +128,9 @@ void q3_k(const std::byte* block, float* values) {
   }
 }
 
-/// Scale and offset of a part of Q4_K and Q5_K, 6 bits each, in 12 bytes: those of the first four
-/// parts have bytes 0 to 3 and 4 to 7; the others have 4 bits in bytes 8 to 11, and their upper two
-/// where those bytes have room.
+/// The scale and the offset of a part of Q4_K and Q5_K, 6 bits each, in 12 bytes. For the first
+/// four parts they are in bytes 0 to 3 and 4 to 7. For the others, bytes 8 to 11 have 4 bits of
+/// each, and unused bits of the first bytes have the upper two.
 struct PartScale {
   unsigned scale, offset;
 
@@ -141,7 +143,7 @@ struct PartScale {
   }
 };
 
-/// `fifth`: a byte for each value of a part, with a bit for each part; or nullptr.
+/// `fifth` has a byte for each value of a part, with a bit for each part; it may be nullptr.
 void k_parts(const std::byte* block, const std::byte* fifth, const std::byte* low, float* values) {
   const float d = half_at(block), m = half_at(block + 2);
   for (std::size_t part = 0; part < 8; ++part) {
@@ -163,8 +165,8 @@ void q5_k(const std::byte* block, float* values) {
   k_parts(block, block + 16, block + 48, values);
 }
 
-/// 128 bytes of lower 4 bits, 64 of upper 2, 16 scales, d. Each half of the values has its half of
-/// the bytes: two runs of 32 lower bits in the lower halves, then two in the upper ones.
+/// A block has 128 bytes of lower 4 bits, 64 of upper 2, 16 scales, d. Each half of the values has
+/// its half of the bytes: two runs of 32 in the lower 4 bits, then two in the upper ones.
 void q6_k(const std::byte* block, float* values) {
   const std::byte *low = block, *high = block + 128, *scales = block + 192;
   const float d = half_at(block + 208);

@@ -7,15 +7,15 @@
 
 namespace addnorm::io {
 
-/// The most values that a block has.
+/// The largest number of values in a block.
 constexpr std::size_t kLargestBlock = 256;
 
-/// Gives a block's values, as many as info(dtype).values, from its info(dtype).bytes bytes.
+/// Computes the info(dtype).values values of a block from its info(dtype).bytes bytes.
 using Dequantize = void (*)(const std::byte* block, float* values);
 
-/// That of a dtype in blocks; nullptr for any other, and for those that are not read.
+/// Returns the function of a block dtype; nullptr for any other dtype, and for unsupported ones.
 ///
-/// Scales d and offsets m are halves. A value is, with its q of 2 to 8 bits (ggml's names):
+/// Scales d and offsets m are halves, and q has 2 to 8 bits. The values are (ggml's names):
 ///
 ///     Q4_0    d·(q − 8)      Q4_1    d·q + m      32 values to a block
 ///     Q5_0    d·(q − 16)     Q5_1    d·q + m      32

@@ -17,7 +17,7 @@ constexpr std::size_t kLengthBytes = 8;
 constexpr std::size_t kAlignment = 8;
 constexpr const char* kMetadata = "__metadata__";
 
-/// Checks the header's JSON and makes the tensors of it.
+/// Checks the header's JSON and creates the tensors.
 class HeaderReader {
  public:
   HeaderReader(std::string_view text, std::span<const std::byte> data, const std::string& file)
@@ -134,7 +134,7 @@ std::string header_text(const std::vector<StoredTensor>& tensors,
   }
 }
 
-/// The header and its length.
+/// Returns the length of the header and the header.
 std::string beginning(const std::vector<StoredTensor>& tensors,
                       const std::map<std::string, std::string>& metadata) {
   std::string header = header_text(tensors, metadata);

@@ -8,24 +8,24 @@
 
 namespace addnorm::io {
 
-/// What a safetensors file holds.
+/// The contents of a safetensors file.
 struct Safetensors : TensorFile {
   std::map<std::string, std::string> metadata;  ///< __metadata__
 };
 
-/// Maps a safetensors file into memory and checks all of its header: the tensors lie within the
-/// file, one after the other, without overlap or holes, and each has the bytes that its shape
-/// takes.
+/// Maps a safetensors file into memory and checks its whole header. The tensors must lie within the
+/// file, one after the other, without overlap or holes, and each must have the bytes of its shape.
 Safetensors read_safetensors(const std::string& file);
 
-/// The same of the bytes of a file; `file` is for messages.
+/// Like read_safetensors(), but from bytes; `file` appears in messages.
 Safetensors parse_safetensors(std::string bytes, const std::string& file);
 
-/// Writes a safetensors file with the tensors in the given order, whole or not at all (write_file).
+/// Writes a safetensors file with the tensors in the given order, completely or not at all
+/// (write_file).
 void write_safetensors(const std::string& file, const std::vector<StoredTensor>& tensors,
                        const std::map<std::string, std::string>& metadata = {});
 
-/// The bytes of a safetensors file with the tensors in the given order.
+/// Returns the bytes of a safetensors file with the tensors in the given order.
 std::string to_safetensors(const std::vector<StoredTensor>& tensors,
                            const std::map<std::string, std::string>& metadata = {});
 

@@ -24,7 +24,7 @@ using ::testing::ThrowsMessage;
 using Floats = std::vector<float>;
 using Doubles = std::vector<double>;
 
-/// A safetensors file with any header and data.
+/// Returns a safetensors file with any header and data.
 std::string container(const std::string& header, const std::string& data = "") {
   const std::uint64_t length = header.size();
   std::string bytes(sizeof length, '\0');
@@ -40,7 +40,7 @@ auto throws(const std::string& part) {
   return ThrowsMessage<Error>(AllOf(HasSubstr("x.safetensors: "), HasSubstr(part)));
 }
 
-/// The values of a file's only tensor.
+/// Returns the values of a file's only tensor.
 template <typename T>
 std::vector<T> values_of(const std::string& dtype, std::size_t size, const std::string& data) {
   const std::string header = "{\"t\":{\"dtype\":\"" + dtype + "\",\"shape\":[" +
@@ -49,7 +49,7 @@ std::vector<T> values_of(const std::string& dtype, std::size_t size, const std::
   return tensor_values<T>(parse(container(header, data)).at("t"));
 }
 
-// Written by tests/golden/safetensors_writer.py: {"b": [[1, -2]] as float32, "a": 7 as int64}.
+// A file made by tests/golden/safetensors_writer.py: {"b": [[1, -2]] as float32, "a": 7 as int64}.
 const std::string kFile =
     "p\0\0\0\0\0\0\0"
     R"({"b":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]},)"
@@ -131,7 +131,7 @@ TEST(SafetensorsTest, RoundsToTheNearestFloat) {
               ElementsAre(0.1f, 0, std::numeric_limits<float>::infinity(), -16777216));
 }
 
-// IEEE 754-2019, 3.4: the value of a binary16 by its fields.
+// The value of a binary16 from its fields (IEEE 754-2019, 3.4).
 float half_by_its_fields(std::uint16_t bits) {
   const int exponent = bits >> 10 & 31;
   const int fraction = bits & 1023;

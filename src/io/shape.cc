@@ -13,7 +13,7 @@ std::string shape_text(const Shape& shape) {
 
 std::optional<std::size_t> shape_bytes(const Shape& shape, std::size_t item_bytes) {
   std::size_t bytes = item_bytes;
-  // A zero does not excuse the other sizes: somebody may multiply them without it.
+  // The other sizes must fit even if one is zero: a caller may multiply them without it.
   for (const std::size_t size : shape) {
     const std::size_t factor = std::max<std::size_t>(size, 1);
     if (bytes > std::numeric_limits<std::size_t>::max() / factor) return std::nullopt;

@@ -4,7 +4,7 @@
 
 namespace addnorm::io {
 
-/// A new folder among the system's temporary files (TMPDIR), which goes with this.
+/// A new folder among the system's temporary files (TMPDIR). The destructor removes it.
 class TemporaryFolder {
  public:
   TemporaryFolder();

@@ -44,7 +44,7 @@ void convert(std::span<const std::byte> bytes, std::span<T> values) {
   });
 }
 
-/// Whole blocks of which the values begin with number `skipped`.
+/// Converts whole blocks; the first `skipped` values are dropped.
 template <typename T>
 void convert_blocks(const DtypeInfo& kind, Dequantize dequantize_block,
                     std::span<const std::byte> bytes, std::size_t skipped, std::span<T> values) {

@@ -72,7 +72,7 @@ struct GeluTanh {
   template <typename V, std::size_t N>
   static HWY_INLINE Pack<V, N> slope(const Pack<V, N>& x) {
     const Pack<V, N> one = set<N>(V{1});
-    const Pack<V, N> far = set<N>(V{64});  // beyond, the gate is 0 or 1
+    const Pack<V, N> far = set<N>(V{64});  // beyond ±64 the gate is 0 or 1
     const Pack<V, N> size = abs(x);
     const Pack<V, N> near = if_below(far, size, far, size);
     const Pack<V, N> of_gate = set<N>(kOuter<V>) * (one + set<N>(V(3 * 0.044715)) * near * near);
@@ -179,7 +179,7 @@ const ActivationKernels<BFloat16>& kernels() {
   return ADDNORM_DISPATCH(bfloat16_activation_kernels)();
 }
 
-constexpr std::size_t kGrain = 4096;  // values that are worth one thread
+constexpr std::size_t kGrain = 4096;  // the smallest work of one thread, in values
 
 }  // namespace
 

@@ -7,7 +7,7 @@ namespace addnorm::kernels {
 enum class Activation {
   kRelu,      ///< max(x, 0)
   kGelu,      ///< x·Φ(x), exact (Hendrycks and Gimpel 2016)
-  kGeluTanh,  ///< x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))), as GPT-2 has it
+  kGeluTanh,  ///< x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))), GPT-2's approximation
   kSilu,      ///< x·sigmoid(x); gates SwiGLU (Shazeer 2020)
 };
 

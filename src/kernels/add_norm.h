@@ -1,7 +1,7 @@
 #pragma once
 
-/// Add & Norm under the name of the function that was called, and what every such call checks, on
-/// any processor.
+/// Add & Norm with the caller's name in its errors, and the argument checks that the CPU's and the
+/// GPU's kernels share.
 
 #include <cstddef>
 #include <string_view>
@@ -13,16 +13,16 @@
 
 namespace addnorm::kernels {
 
-/// add_norm_forward(), whose errors begin with `where`.
+/// Runs add_norm_forward(); errors begin with `where`.
 template <typename S, typename B>
 void add_norm_forward(std::string_view where, const NormOptions& options,
                       const AddNormForward<S, B>& args, std::size_t threads);
-/// add_norm_backward(), whose errors begin with `where`.
+/// Runs add_norm_backward(); errors begin with `where`.
 template <typename S, typename B>
 void add_norm_backward(std::string_view where, const NormOptions& options,
                        const AddNormBackward<S, B>& args, std::size_t threads);
 
-/// Throws where the memory of the arguments overlaps.
+/// Throws an Error if the memory of the arguments overlaps.
 template <typename S, typename B>
 void check_memory(std::string_view where, const AddNormForward<S, B>& args) {
   ArgumentMemory memory(where);
@@ -70,14 +70,14 @@ void check_add_norm_forward(std::string_view where, const NormOptions& options,
   check_optional_length(where, "statistics", args.statistics, rows);
 }
 
-/// `workspace`: the values that the gradients of γ and β need.
+/// `workspace` is the number of values that the gradients of γ and β need.
 template <typename S, typename B>
 void check_add_norm_backward(std::string_view where, const NormOptions& options,
                              const AddNormBackward<S, B>& args, std::size_t workspace) {
   const std::size_t rows = args.s.rows;
   const std::size_t cols = args.s.cols;
   check_kind<S, B>(where, options, args.statistics_from, cols);
-  check_shape(where, "s", args.s, rows, cols);  // the stride
+  check_shape(where, "s", args.s, rows, cols);  // checks the stride
   check_shape(where, "dy", args.dy, rows, cols);
   check_optional_shape(where, "d_residual", args.d_residual, rows, cols);
   check_shape(where, "dx", args.dx, rows, cols);

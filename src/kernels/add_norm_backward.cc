@@ -13,8 +13,8 @@
 #define ADDNORM_KERNELS_ADD_NORM_BACKWARD_CC
 namespace addnorm::kernels {
 
-/// Rows begin … end − 1. What they add to the gradients of γ and β goes to `d_gamma` and `d_beta`,
-/// where these are not null.
+/// Computes rows begin … end − 1. Their terms of the gradients of γ and β are written to `d_gamma`
+/// and `d_beta`, unless these are null.
 template <typename S, typename B>
 using BackwardRows = void (*)(const NormOptions&, const AddNormBackward<S, B>&, const Plan&,
                               std::size_t begin, std::size_t end, Arithmetic<S>* d_gamma,

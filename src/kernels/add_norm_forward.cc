@@ -12,7 +12,7 @@
 #define ADDNORM_KERNELS_ADD_NORM_FORWARD_CC
 namespace addnorm::kernels {
 
-/// Rows begin … end − 1.
+/// Computes rows begin … end − 1.
 template <typename S, typename B>
 using ForwardRows = void (*)(const NormOptions&, const AddNormForward<S, B>&, const Plan&,
                              std::size_t begin, std::size_t end);

@@ -35,7 +35,7 @@ using testing::use_caches;
 
 constexpr NormKind kRowKinds[] = {NormKind::kLayer, NormKind::kRms};
 
-/// About 16 roundings, and for double what the reference's own plain sums lose.
+/// About 16 roundings; for double, the error of the reference's plain sums.
 template <typename T>
 constexpr double kTolerance = std::is_same_v<T, float> ? 2e-6 : 1e-13;
 
@@ -54,7 +54,7 @@ void expect_equals_reference(NormCase<T> c) {
     EXPECT_NEAR(s.variance, out.variance[r], kTolerance<T> * out.variance[r]);
     EXPECT_NEAR(s.deviation(), deviation, kTolerance<T> * deviation);
   }
-  // Of one or two features dx is what remains of larger terms, so its error is held against g.
+  // With one or two features dx is the remainder of larger terms, so its error is compared with g.
   for (std::size_t i = 0; i < c.dx.size(); ++i) {
     const double deviation = out.deviation[i / c.shape.channels];
     ASSERT_NEAR(c.dx[i], gradients.dx[i], 4 * kTolerance<T> / deviation) << "dx at " << i;
@@ -111,13 +111,13 @@ struct AddNormShape {
   std::size_t cols = 37;
   bool factors = true;  ///< skip and gain are vectors
 };
-/// Each goes through other loops: short rows, groups, single rows, rows too wide to wait; with
-/// factors and without.
+/// Each shape runs other loops: short rows, groups, single rows, very wide rows; with factors and
+/// without.
 constexpr AddNormShape kShapes[] = {{13, 5, false},  {13, 32, false},  {13, 37, false},
                                     {13, 64, false}, {3, 1100, false}, {3, 16385, false},
                                     {7, 37, true},   {3, 16385, true}};
 
-/// One Add & Norm with everything that it can have.
+/// One Add & Norm with all optional arguments.
 template <typename T>
 struct AddNormCase {
   AddNormShape shape;
@@ -237,7 +237,7 @@ void expect_outputs_may_be_inputs(const AddNormShape& shape) {
     EXPECT_TRUE(same_bits((c.*alias.sum).flat(), plain.sum.flat()));
     EXPECT_TRUE(same_bits((c.*alias.y).flat(), plain.y.flat()));
   }
-  for (const auto y : {&Case::x, &Case::branch}) {  // no sum kept
+  for (const auto y : {&Case::x, &Case::branch}) {  // no sum is kept
     Case c(shape);
     AddNormForward<T> args = c.forward();
     args.sum = {};
@@ -262,8 +262,8 @@ TYPED_TEST(AddNorm, OutputsMayBeTheInputsThatTheHeaderNames) {
   }
 }
 
-/// The part of a wider matrix that a view shows; what it does not show holds NaN, which would
-/// spread if it were read and must still be there afterwards.
+/// A matrix that is a view of a wider one. The values outside the view are NaN: they would spread
+/// if read, and must still be there afterwards.
 template <typename T>
 struct Inset {
   static constexpr std::size_t kMargin = 3;
@@ -321,8 +321,8 @@ TYPED_TEST(AddNorm, ViewsIntoWiderMatricesAreReadAndWrittenInsideOnly) {
   }
 }
 
-// What comes from memory, or from far away in the last cache, takes loops of its own, and so does
-// what goes past the caches.
+// Rows from memory or from the far part of the last-level cache run other loops, and so do
+// non-temporal stores.
 template <typename Pair>
 class AddNormBeyondTheCaches : public ::testing::Test {
  public:
@@ -339,16 +339,16 @@ class AddNormBeyondTheCaches : public ::testing::Test {
     std::vector<float> d_gamma, d_beta;
   };
 
-  /// Which matrices are overwritten.
+  /// The matrices that are overwritten.
   enum class Overwrites {
     kNothing,
     kStream,  ///< the sum overwrites x, and dx the residual gradient
-    kBranch,  ///< y overwrites the branch, and dx, where it is of the same type, dy
+    kBranch,  ///< y overwrites the branch, and dx overwrites dy if it has the same type
   };
 
-  static constexpr std::size_t kNone = 1;  ///< A last-level cache that all is past,
-  static constexpr std::size_t kAll = std::size_t{1} << 40;  ///< and one that holds all.
-  /// One of which all takes between three quarters and the whole.
+  static constexpr std::size_t kNone = 1;  ///< A last-level cache that holds nothing,
+  static constexpr std::size_t kAll = std::size_t{1} << 40;  ///< and one that holds everything.
+  /// A cache of which the matrices take between three quarters and all.
   static std::size_t barely(std::size_t rows, std::size_t cols, Overwrites overwrites) {
     const bool once = overwrites == Overwrites::kStream ||
                       (overwrites == Overwrites::kBranch && std::is_same_v<S, B>);
@@ -365,15 +365,15 @@ class AddNormBeyondTheCaches : public ::testing::Test {
       }
     };
     fill(x), fill(d_residual), fill(branch), fill(dy);
-    x.flat()[kSize / 3] = S(1e30F);  // its row is scaled, and what goes with it takes other loops
+    x.flat()[kSize / 3] = S(1e30F);  // its row is scaled, and then other loops run
   }
   void TearDown() override { use_this_machine(); }
 
   static std::size_t rows_of(std::size_t stride) {
-    return kSize / stride / 4 * 4 - 1;  // the last three are no whole group
+    return kSize / stride / 4 * 4 - 1;  // the last three rows are no complete group
   }
 
-  /// Forward and backward of rows of `cols` values that are `stride` apart.
+  /// Runs forward and backward on rows of `cols` values with the stride `stride`.
   Results run(NormKind kind, std::size_t cols, std::size_t stride,
               Overwrites overwrites = Overwrites::kNothing, bool adds_residual = true) const {
     Results results{{1, kSize}, {1, kSize}, {1, kSize}, {}, {}};
@@ -396,7 +396,8 @@ class AddNormBeyondTheCaches : public ::testing::Test {
                                         bool overwrite) {
       return MatrixView<const T>(of(overwrite ? overwritten : from));
     };
-    const bool lines = stride * sizeof(B) % 64 == 0;  // as stores past the caches need them
+    // whether the rows are aligned for non-temporal stores
+    const bool lines = stride * sizeof(B) % 64 == 0;
     EXPECT_TRUE(!lines || (streamable(of(results.sum)) && streamable(of(results.y)) &&
                            streamable(of(results.dx))));
     MatrixView<const B> dy_view = of(dy);
@@ -429,7 +430,7 @@ class AddNormBeyondTheCaches : public ::testing::Test {
     return results;
   }
 
-  /// In rows, and between them, where nothing is written.
+  /// Compares the rows, and the gaps between them, where nothing is written.
   static void expect_same_bits(const Results& a, const Results& b) {
     const auto equal = [](const auto& m, const auto& n) {
       return std::memcmp(m.data(), n.data(), m.flat().size_bytes()) == 0;
@@ -445,8 +446,8 @@ using StoragePairs = ::testing::Types<std::pair<float, float>, std::pair<BFloat1
                                       std::pair<float, BFloat16>>;
 TYPED_TEST_SUITE(AddNormBeyondTheCaches, StoragePairs);
 
-// Most strides are of whole lines, as stores past the caches need it, and two are not. Of a first
-// cache of 1 KB, γ and β of rows of 256 features and more take three quarters.
+// Most strides are whole cache lines, which non-temporal stores need; two are not. γ and β of rows
+// of at least 256 features take three quarters of an L1 of 1 KB.
 TYPED_TEST(AddNormBeyondTheCaches, GivesTheSameBitsWithCachesOfAnySize) {
   using Over = typename TestFixture::Overwrites;
   const std::pair<std::size_t, std::size_t> shapes[] = {
@@ -499,7 +500,7 @@ TYPED_TEST(AddNormBeyondTheCaches, GivesTheSameBitsOnEveryInstructionSet) {
   }
 }
 
-// Whatever the plan for a shape would say.
+// Forces each plan, whatever plan() would choose for the shape.
 TYPED_TEST(AddNormBeyondTheCaches, GivesTheSameBitsInEveryLoopOnEveryInstructionSet) {
   const std::string in_use(instruction_set());
   for (const std::size_t cols : {8, 20, 32, 64, 96, 512, 2080}) {
@@ -527,8 +528,8 @@ TYPED_TEST(AddNormBeyondTheCaches, GivesTheSameBitsInEveryLoopOnEveryInstruction
   }
 }
 
-// The sum over the branch and y over x; y over x and no sum; dx over s; and a sum whose rows begin
-// no lines, as stores past the caches need it, while those of y do.
+// The cases: the sum over the branch and y over x; y over x without a sum; dx over s; and a sum
+// whose rows are not aligned to lines, while those of y are.
 TYPED_TEST(AddNormBeyondTheCaches, GivesTheSameBitsWhateverIsOverwritten) {
   using T = typename TestFixture::S;
   if constexpr (std::is_same_v<T, typename TestFixture::B>) {
@@ -596,7 +597,7 @@ TYPED_TEST(AddNormBeyondTheCaches, GivesTheSameBitsWhateverIsOverwritten) {
   }
 }
 
-// In the caches several wide rows are read before they are normalized, and share γ and β.
+// In the caches several wide rows are read before they are normalized, and they share γ and β.
 template <typename Pair>
 class AddNormOfWideRows : public ::testing::Test {
  public:
@@ -629,7 +630,7 @@ class AddNormOfWideRows : public ::testing::Test {
     std::ranges::transform(values, result.flat().begin(), [](float value) { return T(value); });
     return result;
   }
-  /// Values of some size, but for a row that is very large and one that is very small.
+  /// Returns values of moderate size, except for one very large row and one very small one.
   Inputs inputs(std::size_t cols) {
     Inputs in{rounded<S>(cols), rounded<B>(cols), random_vector<float>(generator, cols),
               random_vector<float>(generator, cols)};
@@ -639,7 +640,7 @@ class AddNormOfWideRows : public ::testing::Test {
     return in;
   }
 
-  /// `step` rows at a time.
+  /// Runs forward on `step` rows at a time.
   static Outputs forward(NormKind kind, const Inputs& in, Sum sum, std::size_t step) {
     const std::size_t cols = in.gamma.size();
     Outputs out{{kRows, cols}, {kRows, cols}};
@@ -658,7 +659,7 @@ class AddNormOfWideRows : public ::testing::Test {
 };
 TYPED_TEST_SUITE(AddNormOfWideRows, StoragePairs);
 
-// The last instruction set has one loop for all that is asked.
+// The last instruction set has one loop for all options.
 TYPED_TEST(AddNormOfWideRows, GivesTheBitsOfARowAloneWhateverTheScalesOfOthers) {
   using Results = typename TestFixture::Outputs;
   const std::string in_use(instruction_set());

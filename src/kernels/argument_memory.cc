@@ -15,7 +15,7 @@ MemoryPiece lane(MemoryPiece piece, std::size_t i) {
   return piece;
 }
 
-/// Returns the same bytes as rows of one lane, where these stand at equal distances.
+/// Returns the same bytes as rows of one lane, if they have equal distances.
 MemoryPiece flat(MemoryPiece piece) {
   if (piece.lanes == 1 || piece.lane_stride == 0) return lane(piece, 0);
   if (piece.rows == 1 || piece.row_stride == piece.lanes * piece.lane_stride) {
@@ -44,7 +44,7 @@ bool lanes_overlap(const MemoryPiece& a, const MemoryPiece& b) {
     const std::size_t stride = a.row_stride;
     const std::size_t apart = b.begin >= a.begin ? (b.begin - a.begin) % stride
                                                  : stride - 1 - (a.begin - b.begin - 1) % stride;
-    if (apart >= a.run && apart + b.run <= stride) return false;  // columns beside each other
+    if (apart >= a.run && apart + b.run <= stride) return false;  // columns side by side
   }
   for (std::size_t r = 0; r < a.rows; ++r) {
     if (touches(b, a.begin + r * a.row_stride, a.run)) return true;
@@ -52,7 +52,8 @@ bool lanes_overlap(const MemoryPiece& a, const MemoryPiece& b) {
   return false;
 }
 
-/// Returns whether `written` is the same matrix as `before`; of lanes the first ones suffice.
+/// Returns whether `written` is the same matrix as `before`; for lanes, whether their first lanes
+/// are.
 bool is_same(const MemoryPiece& before, const MemoryPiece& written) {
   return before.begin == written.begin && before.run == written.run &&
          before.value_bytes == written.value_bytes && before.rows == written.rows &&

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The memory of one call's arguments: which of them overlap.
+/// Finds overlaps in the memory of one call's arguments.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace addnorm::kernels {
 /// The place of an argument: rows × lanes runs of `run` bytes. A matrix has one lane.
 struct MemoryPiece {
   const char* name;
-  std::uintptr_t begin, end;  ///< equal where there is no byte
+  std::uintptr_t begin, end;  ///< equal if there are no bytes
   std::size_t rows, lanes;
   std::size_t row_stride, lane_stride;  ///< in bytes
   std::size_t run, value_bytes;
 
-  MemoryPiece() = default;  // leaves all as it is: a call has room for many
+  MemoryPiece() = default;  // leaves the members uninitialized: a call has room for many pieces
   template <typename T>
   MemoryPiece(const char* name_, const LanesView<T>& view)
       : name(name_),
@@ -46,22 +46,22 @@ struct MemoryPiece {
 /// Returns whether two pieces have a byte in common.
 bool overlap(const MemoryPiece& a, const MemoryPiece& b);
 
-/// Checks that no argument that a call writes overlaps another one, or itself. It may take the
-/// place of an argument for which the call allows that, and then must be the same matrix: first
-/// element, stride and type. Columns of one matrix beside each other do not overlap.
+/// Checks that no output of a call overlaps another argument or itself. An output may overlap an
+/// input for which the call allows it, and then must be the same matrix: first element, stride and
+/// type. Columns of one matrix side by side do not overlap.
 class ArgumentMemory {
  public:
-  /// A set of arguments, by their bits.
+  /// A set of arguments, as bits.
   using Set = std::uint32_t;
 
   explicit ArgumentMemory(std::string_view where) : where_(where) {}
 
-  /// Adds an argument that is read. Those that are read stand before those that are written.
+  /// Adds an input. All inputs must be added before the outputs.
   template <typename View>
   Set read(const char* name, const View& view) {
     return add(MemoryPiece(name, view));
   }
-  /// Adds an argument that is written. Throws Error where it overlaps one that was added before.
+  /// Adds an output. Throws an Error if it overlaps an argument that was added before.
   template <typename View>
   void write(const char* name, const View& view, Set may_be = {}) {
     const MemoryPiece piece(name, view);

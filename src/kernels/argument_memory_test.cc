@@ -55,7 +55,7 @@ TEST(Overlap, IsThatOfTheElements) {
     const bool truth =
         std::ranges::any_of(of_a, [&](const float* element) { return of_b.contains(element); });
     const MemoryPiece p("a", a), q("b", b);
-    if (p.begin == p.end || q.begin == q.end) {  // of no element, which a call passes over
+    if (p.begin == p.end || q.begin == q.end) {  // without elements, which a call ignores
       ASSERT_FALSE(truth);
       continue;
     }
@@ -72,18 +72,18 @@ TEST(Overlap, IsThatOfTheElements) {
   EXPECT_GT(disjoint_between, 1'000U);
 }
 
-/// An argument of a call: where it stands, and how to move it.
+/// An argument of a call, and the functions to find and move it.
 template <typename Args>
 struct Slot {
   std::string name;
   std::function<void(Args&, float*)> move;
   std::size_t size;              ///< in float32
-  std::set<std::string> may_be;  ///< of an output
+  std::set<std::string> may_be;  ///< for an output
   bool is_output;
 };
 
-/// Puts each output at the last element of each other argument, so that one element overlaps, then
-/// at the same place, and expects an error that names both; or none where the call allows the
+/// Places each output at the last element of each other argument, so that one element overlaps, and
+/// then at the same address. Expects an error that names both, or none if the call allows the
 /// place.
 template <typename Args, typename Call>
 void expect_overlaps_refused(const char* where, const std::vector<Slot<Args>>& slots,
@@ -174,7 +174,7 @@ TEST(Overlaps, OfAnyOutputOfForwardAreErrors) {
                                 [](const Args& args) { add_norm_forward<float>({}, args); });
 }
 
-/// Batch norms, which have a workspace in forward, and squashing ones, which have α and a shift.
+/// Batch norms have a workspace in forward, and squashing ones have α and a shift.
 TEST(Overlaps, OfAnyOutputOfOtherNormsAreErrors) {
   using Args = AddNormForward<float>;
   const std::vector<Slot<Args>> common = {{"x",
@@ -543,7 +543,7 @@ TEST(Overlaps, OfRunningStatisticsAreErrors) {
       [](const Args& a) { running_to_norm_statistics<float>({}, a.running, a.statistics); });
 }
 
-/// Columns of one matrix, and rows that alternate with another's, have no element in common.
+/// Columns of one matrix, and rows that alternate with another matrix's, have no common element.
 TEST(Overlaps, OfInterleavedMatricesAreNone) {
   std::vector<float> memory(1000, 0.5F);
   float* const at = memory.data();
@@ -582,7 +582,7 @@ TEST(Overlaps, OfMatricesOfTwoTypesAreErrors) {
       ThrowsMessage<Error>(HasSubstr("branch and sum overlap, but differ in")));
 }
 
-/// A stream that grows in place: X′ has one lane more than x, which is where X′ begins.
+/// A stream that grows in place: X′ has one lane more than x, and both begin at the same address.
 TEST(Overlaps, OfLanesAllowTheSameFirstLanes) {
   std::vector<float> memory(1000), numbers(9, 0.5F);
   float* const at = memory.data();

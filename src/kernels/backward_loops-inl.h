@@ -13,12 +13,12 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
-// s and dy of a row are read from memory once, where Σg, Σg·x̂ and the gradients of γ and β are
-// summed. When these sums are known s and dy are read again, from the cache, and become dx:
+// s and dy of a row are read from memory once, to sum Σg, Σg·x̂ and the gradients of γ and β. When
+// these sums are known, s and dy are read again, from the cache, to compute dx:
 //
 //     dx = ((g − shift) − offset − (s − hi)·slope)/deviation with g = γ·dy
 //
-// To compute s − hi and g twice is cheaper than to store them. The loops are those of forward.
+// Computing s − hi and g twice is cheaper than storing them. The loops are those of forward.
 
 template <typename S, typename B>
 class BackwardLoops {
@@ -27,8 +27,8 @@ class BackwardLoops {
   static constexpr bool kHasFastLoops = kSpecialized<S, B>;
   static constexpr std::size_t kStreamBytes = sizeof(S);
 
-  /// Rows begin … end − 1. What they add to the gradients of γ and β goes to `d_gamma` and
-  /// `d_beta`, where these are not null.
+  /// Computes rows begin … end − 1. Their terms of the gradients of γ and β are written to
+  /// `d_gamma` and `d_beta`, unless these are null.
   BackwardLoops(const NormOptions& options, const AddNormBackward<S, B>& args,
                 const Plan& call_plan, V* d_gamma, V* d_beta)
       : plan(call_plan),
@@ -76,26 +76,26 @@ class BackwardLoops {
     const auto steps = choose_steps<BackwardLoops>(plain, plan.from_memory, centred);
     RowLoops<BackwardLoops>(*this, steps).run(begin, end);
   }
-  /// The sums for γ's and β's gradients go to where the caller wants them.
+  /// Copies the sums for γ's and β's gradients to the caller's memory.
   void finish(V* d_gamma, V* d_beta) const {
     if (d_gamma != d_gamma_) std::copy_n(d_gamma_, cols, d_gamma);
     if (d_beta != d_beta_) std::copy_n(d_beta_, cols, d_beta);
   }
 
-  // What row_loops-inl.h requires.
+  // The interface that row_loops-inl.h requires.
 
-  /// Up to four rows that go through a loop together, and what they need to become gradients.
+  /// Up to four rows that go through a loop together, with their sums.
   struct Rows {
     std::size_t first = 0;
     std::size_t count = 0;
     std::size_t slot = 0;
-    /// Such rows have a mode of their own.
+    /// Whether a row has a scale other than 1: such rows have a mode of their own.
     static constexpr bool scaled = false;  // NOLINT(readability-identifier-naming)
     HWY_ALIGN V shift[kRowGroup] = {};
     HWY_ALIGN V offset[kRowGroup] = {};
     HWY_ALIGN V slope[kRowGroup] = {};
     Pack<V, 4> sum[kRowGroup], projected[kRowGroup];  ///< Σg and Σg·x̂ of one block
-    BlockSum<V, Group<V>> sums, projections;          ///< and of all
+    BlockSum<V, Group<V>> sums, projections;          ///< and of all blocks
 
     HWY_INLINE void add_block(std::size_t end) {
       sums.add(tree_sums(sum), end);
@@ -108,7 +108,7 @@ class BackwardLoops {
 
   static constexpr std::size_t rows_that_fit(std::size_t wanted) { return wanted; }
 
-  /// Longer steps would not stay in registers.
+  /// Longer steps would spill registers.
   static constexpr std::size_t N = HWY_MIN(kPack, (kStep<S, B>));
 
   struct Lanes {
@@ -159,7 +159,7 @@ class BackwardLoops {
     }
   };
 
-  /// Makes dx of a block of a row.
+  /// Computes dx of a block of a row.
   template <typename Mode>
   struct Writer {
     const S* const s;
@@ -172,7 +172,7 @@ class BackwardLoops {
     const Normalize<V, N, Mode::kOptions> normalize;
     const Broadcast<V, N> shift, offset, slope, factor;
 
-    /// `lead`: rows between this one and the one that is read in the same loop.
+    /// `lead` is the number of rows between this one and the row that is read in the same loop.
     HWY_INLINE Writer(const BackwardLoops& l, const Rows& rows, std::size_t g, std::size_t begin,
                       std::size_t lead = 0)
         : s(l.args_.s.row(rows.first + g).data() + begin),
@@ -214,8 +214,8 @@ class BackwardLoops {
   HWY_INLINE std::size_t width(std::size_t begin) const { return HWY_MIN(kBlock, cols - begin); }
   HWY_INLINE const V* gamma(std::size_t begin) const { return gamma_.at(begin, width(begin)); }
 
-  /// The residual gradient that is needed when what is prefetched of s has been read: of the rows
-  /// that are written then.
+  /// Returns the address of the residual gradient to prefetch: that of the rows that are written
+  /// when the prefetched values of s are read.
   HWY_INLINE const S* residual_ahead(std::size_t r, std::size_t begin) const {
     if (args_.d_residual.empty()) return nullptr;
     const S* const here = args_.d_residual.row(r).data() + begin;
@@ -238,7 +238,7 @@ class BackwardLoops {
       rows.projected[g] = fold(lanes, &Lanes::projected);
     }
   }
-  /// Makes dx of one block of each row from row g on.
+  /// Computes dx of one block of each row from row g on.
   template <typename Mode>
   HWY_NOINLINE void write_block(const Rows& rows, std::size_t begin, std::size_t g) const {
     const V* const gammas = gamma(begin);
@@ -250,7 +250,7 @@ class BackwardLoops {
       });
     }
   }
-  /// Sums one block of each row, and makes dx of the same block of each of the rows before.
+  /// Sums one block of each row, and computes dx of the same block of each of the rows before.
   template <typename Mode>
   HWY_NOINLINE void read_and_write_block(Rows& rows, const Rows& before, std::size_t begin) const {
     const V* const gammas = gamma(begin);
@@ -289,7 +289,7 @@ class BackwardLoops {
       if (centred_) rows.offset[g] = gradient_offset(rows.offset[g], row.mean_lo, rows.slope[g]);
     }
   }
-  /// What g of each row is measured from: the mean of its first values.
+  /// Returns the shift of each row's g: the mean of its first values.
   HWY_INLINE Group<V> means_of_heads(const Rows& rows) const {
     Pack<V, kGradientHead> heads[kRowGroup];
     for (Pack<V, kGradientHead>& head : heads) head = set<kGradientHead>(V{0});
@@ -304,12 +304,13 @@ class BackwardLoops {
     return tree_sums(heads) * set<kRowGroup>(inverse_head_);
   }
 
-  /// Rows of N values, each a pack that stays in registers, or in L1; two groups at a time,
-  /// since one alone would wait for its own sums. Gives the row behind the last two groups.
+  /// Rows of N values, each a pack that stays in registers, or in L1. Two groups run together,
+  /// because one group alone would wait for its sums. Returns the row after the last pair of
+  /// groups.
   template <std::size_t kWidth>
   HWY_NOINLINE std::size_t registers(std::size_t r, std::size_t end) const {
     using Row = Pack<V, kWidth>;
-    // Copies: a compiler must assume that what is stored could change the members.
+    // Copies: the compiler must assume that stores could change the members.
     const auto s_view = args_.s;
     const auto dy_view = args_.dy;
     const auto residual_view = args_.d_residual;
@@ -354,7 +355,7 @@ class BackwardLoops {
         projected[k / kRowGroup][k % kRowGroup] = fold(g[k] * x_hat);
       }
       ADDNORM_UNROLL for (std::size_t k = 0; k < kGroups; ++k) {
-        // 0 + …: as in the sums over longer rows, which begin at 0, no sum is −0.
+        // The sums over longer rows begin at 0, so no sum is −0. Adding 0 does the same here.
         store((no_sum + tree_sums(sums[k])) * set<kRowGroup>(inverse_count_), means + k * kRowGroup,
               Full());
         store((no_sum + tree_sums(projected[k])) * set<kRowGroup>(inverse_divisor_),
@@ -397,14 +398,14 @@ class BackwardLoops {
  private:
   const AddNormBackward<S, B> args_;
   const bool centred_;
-  const bool streams_;  ///< whether dx has non-temporal stores
+  const bool streams_;  ///< whether dx is written with non-temporal stores
   FeatureVector<V> gamma_, skip_;
   const bool skips_;  ///< whether the residual gradient has a factor
   V* d_gamma_;
   V* d_beta_;
-  V* const unwanted_;  ///< where gradients go that nobody wants
+  V* const unwanted_;  ///< memory for gradients that the caller does not want
   const V inverse_count_, inverse_head_, inverse_divisor_;
-  std::ptrdiff_t s_ahead_, dy_ahead_, residual_ahead_;  ///< the prefetch distance in bytes
+  std::ptrdiff_t s_ahead_, dy_ahead_, residual_ahead_;  ///< prefetch distances in bytes
 };
 
 }  // namespace HWY_NAMESPACE

@@ -31,7 +31,7 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
-/// Of the values begin … end − 1.
+/// Adds the values begin … end − 1.
 template <typename V>
 void add(const BlockSums<V>& job, std::size_t begin, std::size_t end) {
   for_each_pack(end - begin, [&](std::size_t at, auto count) ADDNORM_BODY {
@@ -64,9 +64,9 @@ HWY_EXPORT(add_floats);
 
 RowBlocks::RowBlocks(std::size_t all_rows, std::size_t cols) {
   constexpr std::size_t kMost = 64;
-  // At least 16 rows, and as many as have 8192 values, or 128: of smaller blocks much of the time
-  // would go into handing their sums from one core's cache to another's, and longer ones would lose
-  // digits.
+  // A block has enough rows for 8192 values, but at least 16 and at most 128. With smaller blocks
+  // much of the time would go into moving sums between the caches of cores. Longer blocks would
+  // lose digits.
   const std::size_t enough =
       std::clamp<std::size_t>(8192 / std::max<std::size_t>(1, cols), 16, 128);
   const std::size_t least = std::max((all_rows + kMost - 1) / kMost, enough);
@@ -77,7 +77,7 @@ RowBlocks::RowBlocks(std::size_t all_rows, std::size_t cols) {
 template <typename V>
 void add_block_sums(const V* block_sums, std::size_t blocks, V factor, GradientMode mode,
                     std::span<V> gradient) {
-  constexpr std::size_t kGrain = 16384;  // values that are worth one thread
+  constexpr std::size_t kGrain = 16384;  // the smallest work of one thread, in values
   const BlockSums<V> job{block_sums, blocks, factor, mode, gradient};
   parallel_ranges(gradient.size(), 1 + kGrain / (blocks + 1), 16,
                   [&](std::size_t begin, std::size_t end) {

@@ -7,12 +7,12 @@
 
 namespace addnorm::kernels {
 
-/// How rows are divided into blocks over which a thread sums the gradients of γ and β. Each block
-/// has a place of its own in the workspace, and the blocks are added in order: the same bits for
-/// any number of threads.
+/// The division of rows into blocks, over each of which one thread sums the gradients of γ and β.
+/// Each block has its own place in the workspace, and the blocks are added in order. So the bits do
+/// not depend on the number of threads.
 struct RowBlocks {
-  std::size_t rows;   ///< of a block; the last one may have fewer
-  std::size_t count;  ///< of blocks
+  std::size_t rows;   ///< of a block; the last block may have fewer
+  std::size_t count;  ///< number of blocks
 
   RowBlocks(std::size_t all_rows, std::size_t cols);
 };

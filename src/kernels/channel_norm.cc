@@ -8,9 +8,9 @@
 #include "kernels/residual_add.h"
 #include "kernels/squash.h"
 
-/// BatchNorm, InstanceNorm and GroupNorm as norms of rows. A set of values that is normalized
-/// together lies contiguous in (N, C, S) for instance and group; for batch it does so once the
-/// tensor is transposed to (C, N, S). γ and β are constant over runs of such a row.
+/// BatchNorm, InstanceNorm and GroupNorm as norms of rows. Values that are normalized together are
+/// contiguous in (N, C, S) for instance and group norms. For batch norm they become contiguous when
+/// the tensor is transposed to (C, N, S). γ and β are constant over runs of such a row.
 
 #ifndef ADDNORM_KERNELS_CHANNEL_NORM_CC
 #define ADDNORM_KERNELS_CHANNEL_NORM_CC
@@ -26,17 +26,17 @@ struct TensorShape {
 };
 
 struct Sets {
-  std::size_t rows = 0;        ///< sets: each has one mean and one deviation
-  std::size_t runs = 0;        ///< channels of one set
+  std::size_t rows = 0;        ///< number of sets; each has one mean and one deviation
+  std::size_t runs = 0;        ///< number of channels in one set
   std::size_t run_length = 0;  ///< values of one channel in one set
-  std::size_t period = 0;      ///< rows r and r + period belong to the same channels
+  std::size_t period = 0;      ///< rows r and r + period have the same channels
 
   std::size_t cols() const { return runs * run_length; }
   std::size_t channel(std::size_t r, std::size_t run) const { return (r % period) * runs + run; }
 };
 
-/// What each row adds to the gradients of its channels' γ and β: samples × channels each, as row r
-/// and its run lie at r·runs + run.
+/// The terms of each row in the gradients of γ and β, samples × channels each. Row r and its run
+/// are at index r·runs + run.
 template <typename T>
 struct ParameterParts {
   MatrixView<T> gamma;
@@ -52,7 +52,7 @@ ParameterParts<T> parameter_parts(const AddNormBackward<T>& args, const Sets& se
           {end - samples * channels, samples, channels}};
 }
 
-/// What is asked of each set.
+/// The arguments and the shape that are common to all sets of a call.
 template <typename Args>
 struct SetJob {
   const NormOptions& options;
@@ -77,7 +77,7 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
-/// γ's and β's meaning for the channels of one set.
+/// γ's and β's effective values for the channels of one set.
 template <typename V>
 struct ChannelAffine {
   const NormOptions& options;
@@ -93,11 +93,11 @@ struct ChannelAffine {
   }
 };
 
-/// Calls body(i, count, channels) for the packs of a set, where channels(values) gives the pack of
-/// what values(run) is for each value's channel.
+/// Calls body(i, count, channels) for the packs of a set. channels(values) returns the pack of
+/// values(run) for each value's channel.
 template <typename V, typename Body>
 HWY_INLINE void for_each_channel_pack(const Sets& sets, const Body& body) {
-  if (sets.run_length == 1) {  // features last: each value is of another channel
+  if (sets.run_length == 1) {  // features last: neighbouring values have different channels
     for_each_pack(sets.runs, [&](std::size_t i, auto count) ADDNORM_BODY {
       body(i, count, [&](const auto& values) ADDNORM_BODY {
         HWY_ALIGN V each[kPack] = {};
@@ -133,7 +133,7 @@ void normalize_set(const SetForward<V>& f, std::size_t r, const V* x, V* y) {
   });
 }
 
-/// The row's parts of the gradients of its channels' γ and β.
+/// Computes the row's terms of the gradients of γ and β.
 template <typename V>
 void parameter_sums(const SetBackward<V>& b, std::size_t r, const V* x, const V* dy) {
   const ParameterParts<V> parts = parameter_parts(b.args, b.sets);
@@ -161,19 +161,21 @@ void parameter_sums(const SetBackward<V>& b, std::size_t r, const V* x, const V*
   }
 }
 
-/// What the gradient of one set's values needs beside each of them, with g = γ·dy:
-/// dx = ((g − shift) − offset − (x − hi)·slope)/deviation, as in add_norm_backward.
+/// The numbers of one set for the gradient of its values, with g = γ·dy: dx = ((g − shift) − offset
+/// − (x − hi)·slope)/deviation, as in add_norm_backward.
 template <typename V>
 struct SetSums {
-  V shift = 0;   ///< the mean of the first values of g, or 0 where the norm does not centre
+  V shift = 0;   ///< the mean of the first values of g; 0 if the norm does not centre
   V offset = 0;  ///< mean(g − shift) − lo·slope
-  V slope = 0;  ///< Σ(g − shift)·x̂ ÷ the variance's divisor, where Σx̂ is 0, ÷ the deviation
+  /// Σ(g − shift)·x̂ ÷ the variance's divisor (where Σx̂ is 0) ÷ the deviation.
+  V slope = 0;
 };
 
-/// What dx needs of the set, with g in its place.
+/// Computes the sums of a set for dx; g is already γ·dy.
 template <typename V>
 SetSums<V> gradient_sums(const SetBackward<V>& b, std::size_t r, const V* x, const V* g) {
-  if (b.args.statistics_from == StatisticsFrom::kGiven) return {};  // they do not depend on x
+  // given statistics do not depend on x
+  if (b.args.statistics_from == StatisticsFrom::kGiven) return {};
   const std::size_t n = b.sets.cols();
   const NormStatistics<V>& found = b.args.statistics[r];
   const Normalize<V> normalize(found);
@@ -192,7 +194,7 @@ SetSums<V> gradient_sums(const SetBackward<V>& b, std::size_t r, const V* x, con
   return sums;
 }
 
-/// With g = γ·dy in memory of its own, so that dx may be x.
+/// Computes dx with g = γ·dy in separate memory, so dx may be x.
 template <typename V>
 void differentiate_set(const SetBackward<V>& b, std::size_t r, const V* x, const V* dy, V* g,
                        V* dx) {
@@ -237,7 +239,7 @@ namespace {
 HWY_EXPORT(forward_set);
 HWY_EXPORT(backward_set);
 
-// Double is compiled once (kernels/dispatch.h).
+// Double is compiled only once (kernels/dispatch.h).
 void run_forward(const SetForward<float>& f, std::size_t r, const float* x, float* y) {
   ADDNORM_DISPATCH(forward_set)(f, r, x, y);
 }
@@ -294,12 +296,12 @@ void check_contiguous(std::string_view where, std::string_view name, const Matri
           where, name, matrix.stride);
 }
 
-/// What forward and backward have in common.
+/// Checks the arguments that forward and backward share.
 template <typename Args>
 void check_channels(std::string_view where, const NormOptions& options, const Args& args,
                     const TensorShape& shape, const Sets& sets, std::size_t workspace) {
   const bool given = args.statistics_from == StatisticsFrom::kGiven;
-  // Given statistics do not mind how many values there are.
+  // With given statistics a set may have any number of values.
   if (sets.rows > 0) check_norm_options(where, options, given ? 2 : sets.cols());
   check_optional_length(where, "gamma", args.gamma, shape.channels);
   check_length(where, "statistics", args.statistics, sets.rows);
@@ -307,7 +309,7 @@ void check_channels(std::string_view where, const NormOptions& options, const Ar
           where, args.workspace.size(), workspace);
 }
 
-/// s, which is x itself where nothing is added to it.
+/// Returns s, which is x itself if nothing is added to it.
 template <typename T>
 MatrixView<const T> residual_sum(const AddNormForward<T>& args) {
   if (args.sum.empty()) return args.add.x;
@@ -377,7 +379,8 @@ void channel_norm_backward(std::string_view where, const NormOptions& options,
 
   const bool transposed = options.kind == NormKind::kBatch;
   T* g = args.workspace.data();
-  // Where the residual's gradient is added, dx may be that: what is added to it stands elsewhere.
+  // If a residual gradient is added, dx may overlap it, so the norm's gradient goes to separate
+  // memory.
   const MatrixView<T> through_norm =
       args.d_residual.empty() ? args.dx : MatrixView<T>(g, rows, args.s.cols);
   const T* s = args.s.data;

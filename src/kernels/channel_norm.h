@@ -5,7 +5,7 @@
 
 #include "addnorm/norm.h"
 
-/// Batch, instance and group norms: what add_norm_forward and add_norm_backward do of these kinds.
+/// Batch, instance and group norms: the part of add_norm_forward and add_norm_backward for them.
 
 namespace addnorm::kernels {
 
@@ -16,7 +16,7 @@ template <typename T>
 void channel_norm_backward(std::string_view where, const NormOptions& options,
                            const AddNormBackward<T>& args);
 
-/// norm_sets(), whose error begins with `where`.
+/// Computes norm_sets(); errors begin with `where`.
 std::size_t count_sets(std::string_view where, const NormOptions& options, std::size_t rows,
                        std::size_t features, std::size_t positions);
 

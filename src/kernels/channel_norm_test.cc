@@ -23,7 +23,7 @@ using testing::to_double;
 
 constexpr NormKind kChannelKinds[] = {NormKind::kBatch, NormKind::kInstance, NormKind::kGroup};
 
-/// As in add_norm_test.cc.
+/// The same tolerances as in add_norm_test.cc.
 template <typename T>
 constexpr double kTolerance = std::is_same_v<T, float> ? 2e-6 : 1e-13;
 
@@ -80,7 +80,7 @@ TYPED_TEST(ChannelNorm, EqualsTheReferenceForEveryShape) {
 }
 
 TYPED_TEST(ChannelNorm, OneValueBecomesBeta) {
-  const reference::Shape shape{1, 4, 1};  // a batch of one
+  const reference::Shape shape{1, 4, 1};  // a batch of one value
   for (const NormOptions& options :
        {NormOptions{.kind = NormKind::kBatch}, NormOptions{.kind = NormKind::kInstance},
         NormOptions{.kind = NormKind::kGroup, .groups = 4}}) {
@@ -196,7 +196,7 @@ TEST(RunningStatisticsTest, FollowTheBatchesByTheUnbiasedVariance) {
   const std::size_t n = 5 * 7;
   for (const Variance variance : {Variance::kPopulation, Variance::kUnbiased}) {
     NormCase<double> c({.kind = NormKind::kBatch, .variance = variance}, {5, 3, 7});
-    for (double& x : c.x) x *= 1e140;  // where statistics are of scaled values
+    for (double& x : c.x) x *= 1e140;  // statistics of scaled values
     std::vector<double> mean(3), running_variance(3, 1.0);
     const RunningStatistics<double> running{mean, running_variance, 0.25};
     std::vector<double> expected_mean(3), expected_variance(3, 1.0);

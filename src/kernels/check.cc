@@ -8,7 +8,7 @@ void check_norm_options(std::string_view where, const NormOptions& options, std:
   require(std::isfinite(options.epsilon) && options.epsilon >= 0,
           "{}: epsilon is {}, must be a finite number that is not negative", where,
           options.epsilon);
-  constexpr double kMost = 1e30;  // so that a float holds it, and its root times any scale
+  constexpr double kMost = 1e30;  // so that a float can hold it, and its root times any scale
   require(options.epsilon <= kMost, "{}: epsilon is {}, must be at most {}", where, options.epsilon,
           kMost);
   require(std::isfinite(options.output_scale), "{}: output_scale is {}, must be finite", where,

@@ -13,15 +13,15 @@
 
 namespace addnorm::kernels {
 
-/// Throws unless ε is finite and not negative and `set_size` values can be normalized together.
+/// Throws unless ε is finite and not negative, and `set_size` values can be normalized together.
 void check_norm_options(std::string_view where, const NormOptions& options, std::size_t set_size);
 
-/// Whether there are norms over channels of these types.
+/// Whether these types have norms over channels.
 template <typename Stream, typename Branch>
 inline constexpr bool kHasChannelNorms =
     std::is_same_v<Stream, Branch>&& std::is_same_v<Stream, Arithmetic<Stream>>;
 
-/// Throws unless there is such a norm of these types, for rows of so many features.
+/// Throws unless the kind of norm supports these types and this number of features.
 template <typename Stream, typename Branch>
 void check_kind(std::string_view where, const NormOptions& options, StatisticsFrom from,
                 std::size_t features) {
@@ -46,7 +46,7 @@ void check_optional_length(std::string_view where, std::string_view name, std::s
   if (!values.empty()) check_length(where, name, values, expected);
 }
 
-/// Throws unless `matrix` has the given shape, and memory for it.
+/// Throws unless `matrix` has the given shape and memory for it.
 template <typename T>
 void check_shape(std::string_view where, std::string_view name, const MatrixView<T>& matrix,
                  std::size_t rows, std::size_t cols) {

@@ -11,8 +11,9 @@ namespace addnorm::kernels {
 
 inline constexpr std::size_t kTileWidth = 32;
 
-/// Σ over rows begin … end of `width` columns from `first` on: 64 rows one after the other, more of
-/// them in halves, so that the error grows with the logarithm of their number.
+/// Returns Σ over rows begin … end of `width` columns, beginning with `first`. Up to 64 rows are
+/// added one after the other; more rows are split in halves. So the error grows with the logarithm
+/// of their number.
 template <typename T, typename Value>
 std::array<T, kTileWidth> tile_sums(std::size_t begin, std::size_t end, std::size_t first,
                                     std::size_t width, const Value& value) {
@@ -31,7 +32,7 @@ std::array<T, kTileWidth> tile_sums(std::size_t begin, std::size_t end, std::siz
   return total;
 }
 
-/// The values of a tile, added as a tree.
+/// Adds the values of a tile as a tree.
 template <typename T>
 T tree_sum(std::array<T, kTileWidth> values) {
   for (std::size_t half = kTileWidth / 2; half > 0; half /= 2) {
@@ -40,8 +41,8 @@ T tree_sum(std::array<T, kTileWidth> values) {
   return values[0];
 }
 
-/// sums[i] += Σ over rows of value(r, i); where `sums` is one number, Σ over the columns too. The
-/// order is fixed, whatever the threads.
+/// sums[i] += Σ over rows of value(r, i). If `sums` is one number, it also sums over the columns.
+/// The order is fixed for any number of threads.
 template <typename T, typename Value>
 void add_column_sums(std::size_t rows, std::size_t cols, std::span<T> sums, const Value& value) {
   const std::size_t tiles = (cols + kTileWidth - 1) / kTileWidth;

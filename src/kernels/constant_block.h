@@ -4,12 +4,13 @@
 
 namespace addnorm::kernels {
 
-/// Longer rows are summed in blocks of so many values, so that an error does not grow with length.
+/// The number of values in a block: longer rows are summed in blocks, so that the error does not
+/// grow with length.
 inline constexpr std::size_t kBlock = 1024;
-/// And these in stretches of so many values.
+/// The number of values in a stretch of blocks, the next level of the sums.
 inline constexpr std::size_t kStretch = 64 * kBlock;
 
-/// A block of 0 or −0, for loops that read a matrix that is absent.
+/// A block of 0 or −0 that loops read instead of an absent matrix.
 template <typename S>
 const S* zeros();
 template <typename S>

@@ -15,10 +15,10 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
-/// Words are made for so many consecutive Philox blocks, four each, at a time.
+/// The number of consecutive Philox blocks, of four words each, that are computed together.
 inline constexpr std::size_t kPhiloxBlocks = 16;
 
-/// The factors that so many words stand for.
+/// Converts random words to dropout factors.
 template <Looped V, std::size_t N>
 HWY_NOINLINE void kept(const std::uint32_t* words, std::uint32_t threshold, V factor,
                        Pack<V, N>& p) {
@@ -37,8 +37,8 @@ inline HWY_NOINLINE void philox_words(std::uint64_t key, std::uint64_t counter, 
 using Words = hn::CappedTag<std::uint32_t, 16>;
 using WidePairs = hn::RepartitionToWide<Words>;
 
-/// A counter in each 64-bit lane: its words in the lower halves of four vectors, whose upper halves
-/// hold nothing that counts. The 64-bit product of a lower half then is the next round's two words.
+/// A counter in each 64-bit lane. Its words are in the lower halves of four vectors, whose upper
+/// halves are ignored. The 64-bit product of a lower half then is the next round's two words.
 struct Counters {
   hn::Vec<WidePairs> c[4];
 
@@ -58,7 +58,7 @@ struct Counters {
     c[2] = hn::Xor3(hn::ShiftRight<32>(p0), c[3], hn::BitCast(wide, hn::Set(d, k1)));
     c[3] = p0;
   }
-  /// The words of each counter, one after the other.
+  /// Stores the words of each counter, one counter after the other.
   HWY_INLINE void store(std::uint32_t* words) const {
     const Words d;
     const auto pair = [&](auto low, auto high) HWY_ATTR {
@@ -74,7 +74,7 @@ struct Counters {
 inline HWY_NOINLINE void philox_words(std::uint64_t key, std::uint64_t counter, std::size_t blocks,
                                       std::uint32_t* words) {
   constexpr std::size_t kLanes = hn::MaxLanes(WidePairs());
-  constexpr std::size_t kSets = 2;  // one alone waits for its products
+  constexpr std::size_t kSets = 2;  // one set alone would wait for its products
   for (std::size_t b = 0; b < blocks; b += kSets * kLanes) {
     Counters sets[kSets] = {Counters(counter + b), Counters(counter + b + kLanes)};
     auto k0 = static_cast<std::uint32_t>(key);
@@ -101,16 +101,17 @@ HWY_INLINE void kept(const std::uint32_t* words, std::uint32_t threshold, float 
 }
 #endif  // HWY_TARGET != HWY_SCALAR
 
-/// to[i] = the factor, 0 or 1/(1 − p), of element `element` + i, for i below n, at most kBlock, and
-/// up to 31 more.
-/// Element e takes word e mod 4 of Philox block e/4 and stays where that word is at least p·2³².
+/// to[i] = the factor, 0 or 1/(1 − p), of element `element` + i, for i < n ≤ kBlock. It may write
+/// up to 31 more. Element e uses word e mod 4 of Philox block e/4, and is kept if that word is at
+/// least p·2³².
 template <typename V>
 HWY_NOINLINE void dropout_factors(const Dropout& dropout, std::uint64_t element, std::size_t n,
                                   V* to) {
   element += dropout.offset;
   const std::size_t skipped = element % 4;
   constexpr std::size_t kTurn = 4 * kPhiloxBlocks;
-  HWY_ALIGN std::uint32_t words[kBlock + kTurn];  // of the elements, and of those skipped
+  // of the elements, and of the skipped ones before them
+  HWY_ALIGN std::uint32_t words[kBlock + kTurn];
   const std::size_t blocks = (skipped + n + kTurn - 1) / kTurn * kPhiloxBlocks;
   philox_words(dropout.seed, element / 4, blocks, words);
   const auto threshold = static_cast<std::uint32_t>(dropout.probability * 4294967296.0);

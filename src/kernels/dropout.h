@@ -7,8 +7,8 @@
 
 namespace addnorm::kernels {
 
-/// The factor of one element, 0 or 1/(1 − p), and 1 without dropout: element e takes word e mod 4
-/// of Philox block e/4 and stays where that word is at least p·2³².
+/// Returns the factor of one element, 0 or 1/(1 − p); 1 without dropout. Element e uses word e mod
+/// 4 of Philox block e/4, and is kept if that word is at least p·2³².
 template <typename T>
 T dropout_factor(const Dropout& dropout, std::uint64_t element) {
   if (!dropout.active()) return T{1};

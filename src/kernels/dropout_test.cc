@@ -19,7 +19,7 @@ std::vector<double> factors(const Dropout& dropout, std::size_t count = kCount) 
   return values;
 }
 
-/// How often both masks keep or both drop a value.
+/// Returns the share of values that both masks keep or both drop.
 double agreement(const std::vector<double>& a, const std::vector<double>& b) {
   std::size_t equal = 0;
   for (std::size_t i = 0; i < a.size(); ++i) equal += (a[i] == 0) == (b[i] == 0);
@@ -58,7 +58,7 @@ TEST(Dropout, NeighbouringSeedsElementsAndOffsetsAreIndependent) {
   }
 }
 
-// The kernels make 64 words at a time; a row may begin at any of them, and anywhere in 64 bits.
+// The kernels compute 64 words at a time; a row may begin at any of them, and anywhere in 64 bits.
 TEST(Dropout, KernelsDropWhatTheFormulaSays) {
   for (const std::uint64_t offset :
        {0ull, 1ull, 6ull, 63ull, (1ull << 34) - 20, ~0ull - 999, 4 * 0xFFFFFFFFull - 9}) {

@@ -8,9 +8,8 @@
 
 namespace addnorm::kernels {
 
-/// A parameter, one value for each feature, as loops read it. What options make of it, and what its
-/// absence means, is settled here once a call, so that loops need not know. Exact: 1·γ is γ, and
-/// y + −0 is y.
+/// A parameter, one value for each feature, in the form that loops read. Options and absence are
+/// applied here once a call, so that loops need not test them. Exact: 1·γ is γ, and y + −0 is y.
 template <typename V>
 class FeatureVector {
  public:
@@ -23,19 +22,20 @@ class FeatureVector {
   static FeatureVector beta(const NormOptions& options, std::span<const V> values) {
     return {values, V{-0.0F}, false, static_cast<V>(options.output_scale)};
   }
-  /// A skip or gain.
+  /// Returns a skip or gain.
   static FeatureVector scale(const Scale<V>& scale) {
     return {scale.vector, scale.constant, false, V{1}};
   }
 
-  /// Whether the caller's values are what loops read.
+  /// Whether loops can read the caller's values unchanged.
   bool as_given() const { return !given_.empty() && !one_plus_ && factor_ == V{1}; }
 
-  /// Makes the values of all features at `room`, which holds kStagedFeatures<V>, unless the
-  /// caller's do and no `copy` is wanted; of wider rows at() makes them there block by block.
+  /// Writes the values of all features to `room`, which holds kStagedFeatures<V>. It does nothing
+  /// if the caller's values serve and no `copy` is wanted. For wider rows at() computes them block
+  /// by block.
   void stage(V* room, std::size_t features, bool copy);
 
-  /// The values of features begin … begin + n − 1.
+  /// Returns the values of features begin … begin + n − 1.
   const V* at(std::size_t begin, std::size_t n) const {
     if (ready_ != nullptr) return ready_ + begin;
     make(begin, n);

@@ -14,10 +14,10 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
-// A row of x and branch is read from memory once. Its sum s is made and stored, in the caller's
-// matrix or in a staging buffer, and its moments are summed on the way. When the statistics are
-// known s is read again, from the cache, normalized and written. The loops differ in what else is
-// done in between.
+// A row of x and branch is read from memory once. Its sum s is computed and stored, in the caller's
+// matrix or in a staging buffer, and its moments are summed in the same pass. When the statistics
+// are known, s is read again from the cache, normalized and written. The loops differ in the work
+// between these two passes.
 
 template <typename S, typename B>
 class ForwardLoops {
@@ -74,17 +74,17 @@ class ForwardLoops {
     }
   }
 
-  // What row_loops-inl.h requires.
+  // The interface that row_loops-inl.h requires.
 
   /// Up to four rows that go through a loop together.
   struct Rows {
     std::size_t first = 0;
     std::size_t count = 0;
     std::size_t slot = 0;  ///< of the first row in the staging buffer
-    std::size_t s = 0;     ///< the first row in `s_`
-    bool scaled = false;   ///< whether one of the rows has a scale other than 1
-    bool staged = true;    ///< whether s is in the staging buffer, unless it is elsewhere
-    HWY_ALIGN V shift[kRowGroup] = {};              ///< what s of each row is measured from
+    std::size_t s = 0;     ///< index of the first row in `s_`
+    bool scaled = false;   ///< whether any of the rows has a scale other than 1
+    bool staged = true;  ///< whether s is in the staging buffer, unless the caller's matrix has it
+    HWY_ALIGN V shift[kRowGroup] = {};              ///< the shift of each row of s
     Pack<V, 4> sum[kRowGroup], squares[kRowGroup];  ///< of s − shift, of one block
     BlockSum<V, Group<V>> sums, all_squares;        ///< of all blocks
     GroupStatistics<V> statistics;
@@ -107,19 +107,19 @@ class ForwardLoops {
     }
   };
 
-  /// Non-temporal stores of two outputs take turns, which should be of two lines.
+  /// The non-temporal stores of two outputs alternate, and each should fill a line.
   template <typename Mode>
   static constexpr std::size_t kStepOf = Mode::kFromMemory ? HWY_MAX(kPack, (kStep<S, B>))
                                                            : kStep<S, B>;
 
-  /// Makes s of a block of a row, stores it, and sums its moments.
+  /// Computes s of a block of a row, stores it, and sums its moments.
   template <typename Mode, bool kHasBranch = false>
   struct Reader {
     static constexpr std::size_t N = kStepOf<Mode>;
 
     ResidualBlock<S, B, Mode::kOptions> block;
-    S* staged;    ///< where s goes, to be read again; null where s is just x
-    S* streamed;  ///< where s goes too, past the caches, or null
+    S* staged;    ///< destination of s, to be read again; null if s is x
+    S* streamed;  ///< destination of non-temporal stores of s, or null
     const S* x_ahead;
     const B* branch_ahead;
     Broadcast<V, N> shift;
@@ -206,17 +206,17 @@ class ForwardLoops {
   /// Columns of the block that begins at `begin`.
   HWY_INLINE std::size_t width(std::size_t begin) const { return HWY_MIN(kBlock, cols - begin); }
 
-  /// Whether s of a row is made again, block by block, for want of a place where all of it is kept.
+  /// Whether s of a row is computed again, block by block, because nothing can hold all of it.
   HWY_INLINE bool remakes() const { return adds_ && sum_.empty() && cols > kStagedFeatures<S>; }
 
-  /// Whether s is kept in the staging buffer until it is normalized.
+  /// Whether the staging buffer holds s until it is normalized.
   HWY_INLINE bool stages() const { return adds_ && (sum_.empty() || streams_sum_); }
 
-  /// Where a block of s of row g is until it is normalized.
+  /// Returns the memory that holds a block of s of row g until it is normalized.
   HWY_INLINE S* s_at(const Rows& rows, std::size_t g, std::size_t begin) const {
     return s_.data + (rows.s + g) * s_.stride + (remakes() ? 0 : begin);
   }
-  /// Rows of s that can be kept at a time, of `wanted`.
+  /// Returns the number of rows of s that fit, at most `wanted`.
   std::size_t rows_that_fit(std::size_t wanted) const {
     if (!stages()) return wanted;
     return HWY_MAX(std::size_t{1}, HWY_MIN(wanted, kStagedFeatures<S> / cols));
@@ -235,7 +235,7 @@ class ForwardLoops {
       rows.squares[g] = fold(lanes, &Lanes<N>::squares);
     }
   }
-  /// Normalizes one block of each row from row g on.
+  /// Normalizes one block of each row, beginning with row g.
   template <typename Mode>
   HWY_NOINLINE void write_block(const Rows& rows, std::size_t begin, std::size_t g) const {
     if (HWY_UNLIKELY(rows.scaled)) return write_scaled_block(rows, begin);
@@ -254,8 +254,8 @@ class ForwardLoops {
                             ADDNORM_BODY { writer.put(writer.normalized(i, count), i, count); });
     }
   }
-  /// Sums one block of each row, and normalizes the same block of each of the rows before. There is
-  /// a branch: a test for it in each step would take a tenth of the time.
+  /// Sums one block of each row, and normalizes the same block of each of the rows before. A branch
+  /// is given: testing for it in each step would take a tenth of the time.
   template <typename Mode>
   HWY_NOINLINE void read_and_write_block(Rows& rows, const Rows& before, std::size_t begin) const {
     constexpr std::size_t N = kStepOf<Mode>;
@@ -267,7 +267,7 @@ class ForwardLoops {
       clear<N>(lanes);
       for_each_step<N>(width(begin), lanes,
                        [&](std::size_t i, std::size_t k, auto count, Lanes<N>& l) ADDNORM_BODY {
-                         // Before the row that is read takes the place of s.
+                         // Read before the new row overwrites s.
                          const Pack<V, N> x_hat = writer.normalized(i, count);
                          reader(i, k, count, l);
                          writer.put(x_hat, i, count);
@@ -320,7 +320,7 @@ class ForwardLoops {
     }
   }
 
-  /// s of a row in blocks, from where it has been stored.
+  /// Reads s of a row in blocks from the memory that holds it.
   struct StoredSum final : Blocks<V> {
     const ForwardLoops& loops;
     Rows row;
@@ -343,7 +343,7 @@ class ForwardLoops {
       return values;
     }
   };
-  /// Makes one block of s of a row that is not kept.
+  /// Computes one block of s of a row again.
   void remake(const Rows& row, std::size_t begin) const {
     Rows again = row;
     if constexpr (kHasFastLoops) {
@@ -352,7 +352,8 @@ class ForwardLoops {
     read_block<LoopMode<true, true, true>>(again, begin);
   }
 
-  /// Cold, so that what the loops around a call keep in registers stays there.
+  /// Slow path: statistics of single rows. It is cold, so that a call does not spill the registers
+  /// of the loops around it.
   [[gnu::cold]] HWY_NOINLINE void take_care(Rows& rows, unsigned unclear) const {
     for (std::size_t g = 0; g < rows.count; ++g) {
       if (unclear >> g & 1) {
@@ -362,7 +363,7 @@ class ForwardLoops {
     }
   }
 
-  /// Rows wider than the staging buffer: block by block, and s is made again where it is not kept.
+  /// Rows wider than the staging buffer, block by block; s is computed again if it is not stored.
   void wide(const RowSteps<ForwardLoops>& steps, std::size_t begin, std::size_t end) const {
     const RowLoops<ForwardLoops> loops(*this, steps);
     for (std::size_t r = begin; r < end; ++r) {
@@ -375,12 +376,12 @@ class ForwardLoops {
     }
   }
 
-  /// Rows of N values, each a pack that is read once; two groups at a time, since one alone
-  /// would wait for its own sums. Gives the row behind the last two groups.
+  /// Rows of N values, each a pack that is read once. Two groups run together, because one group
+  /// alone would wait for its sums. Returns the row after the last pair of groups.
   template <std::size_t N>
   HWY_NOINLINE std::size_t registers(std::size_t r, std::size_t end) const {
     constexpr std::size_t kRows = 2 * kRowGroup;
-    // Copies: a compiler must assume that what is stored could change the members.
+    // Copies: the compiler must assume that stores could change the members.
     const ResidualAdd<S, B> add = rows_.add();
     const MatrixView<S> sum = sum_;
     const MatrixView<B> y = y_;
@@ -397,7 +398,7 @@ class ForwardLoops {
         const S* const x = add.x.row(r + g).data();
         const B* const branch = add.branch.empty() ? nullptr : add.branch.row(r + g).data();
         prefetch<N>(ahead(x, x_ahead), g);
-        // Where there is no branch too: to prefetch nothing costs less than a jump.
+        // Without a branch too: a prefetch without effect costs less than a jump.
         prefetch<N>(ahead(branch, branch_ahead), g);
         s[g] = load<N>(x, Full());
         if (adds) {
@@ -428,7 +429,7 @@ class ForwardLoops {
         rows.first = r + k * kRowGroup;
         rows.count = kRowGroup;
         rows.staged = false;
-        // 0 + …: as in the sums over longer rows, which begin at 0, no sum is −0.
+        // The sums over longer rows begin at 0, so no sum is −0. Adding 0 does the same here.
         find_statistics(rows, no_sum + tree_sums(sums[k]), tree_sums(squares[k]));
       }
       ADDNORM_EACH_ROW for (std::size_t g = 0; g < kRows; ++g) {
@@ -458,16 +459,16 @@ class ForwardLoops {
   const NormOptions& options_;
   const FromMoments<V> from_moments_;
   const bool plain_;    ///< no skip or gain but 1, no dropout
-  const bool adds_;     ///< whether s is not just x
-  const bool centred_;  ///< whether a mode must take the mean away, or add β
+  const bool adds_;     ///< whether s differs from x
+  const bool centred_;  ///< whether a mode must subtract the mean, or add β
   const MatrixView<B> y_;
   const std::span<NormStatistics<V>> statistics_;
   const MatrixView<S> sum_;
-  const bool streams_y_, streams_sum_;  ///< whether these have non-temporal stores
+  const bool streams_y_, streams_sum_;  ///< whether non-temporal stores write them
   const ResidualRows<S, B> rows_;
   FeatureVector<V> gamma_, beta_;
-  MatrixView<S> s_;  ///< where s is read again: x, the sum or the staging buffer
-  std::ptrdiff_t x_ahead_, branch_ahead_;  ///< the prefetch distance in bytes
+  MatrixView<S> s_;  ///< source of the second read of s: x, the sum or the staging buffer
+  std::ptrdiff_t x_ahead_, branch_ahead_;  ///< prefetch distances in bytes
 };
 
 }  // namespace HWY_NAMESPACE

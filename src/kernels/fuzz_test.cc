@@ -1,5 +1,5 @@
-/// Random norms on every instruction set: the same bits on all of them, and the results of the
-/// float64 reference.
+/// Runs random norms on every instruction set: all have the same bits, and match the float64
+/// reference.
 
 #include "support/fuzz.h"
 
@@ -19,7 +19,7 @@ using testing::NormCase;
 using testing::RowTruth;
 using testing::same_numbers;
 
-constexpr float kUntouched = 7;  ///< stands behind the rows of what is written
+constexpr float kUntouched = 7;  ///< the value after the rows of outputs
 
 /// Add & Norm and its backward with any shape, options, arguments and values.
 template <typename S, typename B>
@@ -28,7 +28,7 @@ struct RowsCase {
   std::size_t rows = choose.below(choose.of<std::size_t>({6, 41}));
   std::size_t cols = 1 + choose.below(choose.of<std::size_t>({40, 400, 3000}));
   std::size_t stride = cols + choose.of<std::size_t>({0, 0, 3, 16});
-  bool usual = choose.one_in(2);  ///< has loops of its own
+  bool usual = choose.one_in(2);  ///< the case has specialized loops
   NormOptions options =
       choose.options(choose.of({NormKind::kLayer, NormKind::kRms}), usual, cols > 1);
   bool with_branch = choose.one_in(2);
@@ -48,7 +48,7 @@ struct RowsCase {
 
   std::vector<S> s = std::vector<S>(x.size(), S(kUntouched)), dx = s;
   std::vector<B> y = std::vector<B>(x.size(), B(kUntouched));
-  std::vector<B> y_alone = y;  ///< where the sum is not kept
+  std::vector<B> y_alone = y;  ///< y of a call that does not keep the sum
   std::vector<float> d_gamma = std::vector<float>(gamma.size());
   std::vector<float> d_beta = std::vector<float>(beta.size());
   std::vector<float> workspace = std::vector<float>(add_norm_workspace(rows, cols));
@@ -56,7 +56,7 @@ struct RowsCase {
 
   explicit RowsCase(std::uint64_t seed) : choose(seed) {}
 
-  /// `rows` times what `make_row` gives. Behind each row stands NaN, which nobody may read.
+  /// Returns `rows` rows made by `make_row`. NaN follows each row; the kernels must not read it.
   template <typename T, typename MakeRow>
   std::vector<T> stored(const MakeRow& make_row) {
     std::vector<T> values(rows * stride, T(std::numeric_limits<float>::quiet_NaN()));
@@ -113,7 +113,7 @@ struct RowsCase {
     return numbers;
   }
 
-  /// That nothing was written behind the rows.
+  /// Checks that nothing was written after the rows.
   void expect_margins() const {
     for (std::size_t r = 0; r < rows; ++r) {
       for (std::size_t at = r * stride + cols; at < (r + 1) * stride; ++at) {
@@ -131,7 +131,7 @@ struct RowsCase {
       for (std::size_t i = 0; i < cols; ++i) {
         double kept = skip * x_row[i], added = 0;
         if (with_branch) {
-          if (skip == 0) kept = 0;  // then x is not looked at
+          if (skip == 0) kept = 0;  // then x is ignored
           added = gain * (dropout_factor<float>(dropout, r * cols + i) * branch_row[i]);
         }
         const Expected expected{kept + added, std::abs(kept) + std::abs(added)};
@@ -140,7 +140,8 @@ struct RowsCase {
     }
   }
 
-  /// The reference's results for s as it is stored, with what dx has beside the norm's.
+  /// Returns the reference's results for the stored s, including the terms of dx besides the
+  /// norm's.
   RowTruth truth(std::size_t r) const {
     const auto wide = [](const std::vector<float>& v) { return testing::to_double(v); };
     RowTruth truth({options, {1, cols}, row(s, r), wide(gamma), wide(beta)}, row(dy, r));
@@ -184,8 +185,8 @@ struct RowsCase {
   }
 };
 
-/// BatchNorm, InstanceNorm or GroupNorm and its backward. Means are moderate, as the reference sums
-/// plainly.
+/// BatchNorm, InstanceNorm or GroupNorm and its backward. Means are moderate, because the reference
+/// uses plain sums.
 struct ChannelsCase : NormCase<float> {
   explicit ChannelsCase(std::uint64_t seed) : NormCase(make(Choices(seed))) {}
 

@@ -19,7 +19,7 @@ constexpr InstructionSet kAll[] = {{"avx512", HWY_AVX3}, {"avx2", HWY_AVX2},
                                    {"sse4", HWY_SSE4},   {"neon", HWY_NEON},
                                    {"wasm", HWY_WASM},   {"scalar", HWY_SCALAR}};
 
-#if HWY_ARCH_WASM  // one, and no environment
+#if HWY_ARCH_WASM  // WebAssembly has one instruction set, and no environment
 std::int64_t usable_targets() {
   return HWY_TARGETS;
 }

@@ -1,4 +1,5 @@
-/// What instruction sets must not change, and what types of storage may: docs/numerics.md.
+/// Tests the bits that must not depend on the instruction set, and the rounding of storage types:
+/// docs/numerics.md.
 
 #include "kernels/instruction_set.h"
 
@@ -141,7 +142,7 @@ struct AddNormCase {
                                       .parameter_gradients = GradientMode::kOverwrite});
   }
 
-  /// Every byte that was written.
+  /// Returns all bytes that the call wrote.
   std::string bytes() const {
     std::string all;
     auto append = [&](const auto& values) {
@@ -189,7 +190,7 @@ TYPED_TEST(Storage, OutputsAreThoseOfFloat32Rounded) {
     std::vector<float> stored(c.rows * c.cols), y(stored.size());
     c.with_sum = true;
     c.run();
-    // s as it was stored is what float32 normalizes.
+    // float32 normalizes the stored, rounded s.
     for (std::size_t i = 0; i < stored.size(); ++i) {
       stored[i] = static_cast<float>(c.s[i / c.cols * c.stride + i % c.cols]);
     }
@@ -204,7 +205,7 @@ TYPED_TEST(Storage, OutputsAreThoseOfFloat32Rounded) {
   }));
 }
 
-/// Normal values of every size, and among them what exp and comparisons treat apart.
+/// Returns normal values of every magnitude, and the special cases of exp and comparisons.
 std::vector<float> values_with_extremes(std::size_t size) {
   constexpr float kMax = std::numeric_limits<float>::max();
   TorchGenerator generator(size);
@@ -264,7 +265,7 @@ TEST(InstructionSet, SoftmaxHasTheSameBitsOnEveryOne) {
   }));
 }
 
-// All values that a 16-bit type has, and the float32 numbers between them that must be rounded.
+// All values of a 16-bit type, and float32 numbers between them that must be rounded.
 template <typename Half>
 void expect_conversions_as_in_scalar_code() {
   std::vector<float> between;
@@ -277,8 +278,8 @@ void expect_conversions_as_in_scalar_code() {
       between.push_back(std::bit_cast<float>(exact + offset));
     }
   }
-  // Once more with a subnormal number among any 32: some processors' own instruction takes it for
-  // 0.
+  // The values again, with one subnormal in any 32: some processors' own instruction flushes
+  // subnormals to 0.
   const std::size_t all = between.size();
   between.insert(between.end(), between.begin(), between.end());
   for (std::size_t i = all, lane = 0; i < between.size(); i += 32, ++lane) {
@@ -289,7 +290,8 @@ void expect_conversions_as_in_scalar_code() {
   for (const float value : between) expected.emplace_back(value);
   std::vector<Half> back(between.size());
   everywhere([&](const std::string& where) {
-    // float32 → 16 bits by the branch's gradient, and back and again by the residual sum.
+    // The branch's gradient rounds float32 to 16 bits; the residual sum converts it back and rounds
+    // again.
     residual_add_backward<float, Half>({.add = {.x = zero},
                                         .d_sum = {between.data(), 1, between.size()},
                                         .d_branch = {converted.data(), 1, between.size()}});

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the kernels of lanes.h share: how many lanes go where, and whether arguments fit together.
+/// The parts that the kernels of lanes.h share: the numbers of lanes, and the argument checks.
 
 #include <cstddef>
 
@@ -11,16 +11,16 @@
 
 namespace addnorm::kernels {
 
-/// Columns that go through loops which keep all lanes of them in L1.
+/// The number of columns in loops that keep all their lanes in L1.
 inline constexpr std::size_t kLaneTile = 256;
 
-/// How many lanes there are of each kind.
+/// The number of lanes of each kind.
 struct LaneCounts {
   std::size_t x = 0;       ///< n
   std::size_t branch = 0;  ///< q
   std::size_t made = 0;    ///< n′, of X′
   std::size_t reads = 0;   ///< k
-  bool mixes = false;      ///< whether X′ is not just x where it is
+  bool mixes = false;      ///< false if X′ is x itself
 
   template <typename S, typename B>
   explicit LaneCounts(const LanesForward<S, B>& args)
@@ -40,7 +40,7 @@ template <typename T>
 std::size_t bytes_of(const LanesView<T>& view) {
   return view.empty() ? 0 : view.rows * view.lanes * view.features * sizeof(T);
 }
-/// Whether every row of every lane begins a cache line, as non-temporal stores need it.
+/// Whether every row of every lane begins a cache line, which non-temporal stores need.
 template <typename T>
 bool streamable(const LanesView<T>& view) {
   return streamable(MatrixView<T>(view.data, view.rows, view.features, view.row_stride)) &&
@@ -51,7 +51,7 @@ bool same_place(const LanesView<T>& a, const LanesView<U>& b) {
   return !a.empty() && static_cast<const void*>(a.data) == static_cast<const void*>(b.data);
 }
 
-/// Throws unless `view` has the given shape, and memory for it.
+/// Throws unless `view` has the given shape and memory for it.
 template <typename T>
 void check_lanes(std::string_view where, std::string_view name, const LanesView<T>& view,
                  std::size_t rows, std::size_t lanes, std::size_t features) {
@@ -63,7 +63,7 @@ void check_lanes(std::string_view where, std::string_view name, const LanesView<
   require(view.row_stride >= features || rows < 2,
           "{}: the row stride of {} is {}, must be at least its {} features", where, name,
           view.row_stride, features);
-  const bool one_matrix = std::is_const_v<T> && view.lane_stride == 0;  // for all lanes
+  const bool one_matrix = std::is_const_v<T> && view.lane_stride == 0;  // one matrix for all lanes
   require(view.lane_stride >= features || lanes < 2 || one_matrix,
           "{}: the lane stride of {} is {}, must be at least its {} features", where, name,
           view.lane_stride, features);
@@ -78,7 +78,7 @@ void check_optional_lanes(std::string_view where, std::string_view name, const L
   if (!view.empty()) check_lanes(where, name, view, rows, lanes, features);
 }
 
-/// Throws unless a mix has one row, or one for each of the stream's, of `count` numbers.
+/// Throws unless a mix has `count` numbers in one row, or in one row for each row of the stream.
 template <typename T>
 void check_mix(std::string_view where, std::string_view name, const MatrixView<T>& mix,
                std::size_t rows, std::size_t count) {
@@ -87,7 +87,7 @@ void check_mix(std::string_view where, std::string_view name, const MatrixView<T
   check_shape(where, name, mix, mix.rows, count);
 }
 
-/// Throws unless what forward and backward read of the arguments fits together.
+/// Throws unless the inputs of forward and backward fit together.
 template <typename S, typename B>
 void check_lanes_inputs(std::string_view where, const LanesForward<S, B>& args) {
   const auto& x = args.x;
@@ -139,12 +139,12 @@ void check_lanes_inputs(std::string_view where, const LanesForward<S, B>& args) 
   check_optional_length(where, "statistics", args.statistics, args.norm ? x.rows : 0);
 }
 
-/// The arguments that lanes_forward reads and may write.
+/// The inputs of lanes_forward that its outputs may overwrite.
 struct LaneInputs {
   ArgumentMemory::Set x, branch;
 };
-/// Adds what forward and backward read to the memory of a call. No mix is read for a stream without
-/// rows, which may be without memory for one.
+/// Adds the inputs of forward and backward to the memory of a call. The mixes of a stream without
+/// rows are skipped, since they may have no memory.
 template <typename S, typename B>
 LaneInputs read_inputs(const LanesForward<S, B>& args, ArgumentMemory& memory) {
   if (args.x.rows > 0) {

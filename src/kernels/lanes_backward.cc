@@ -12,17 +12,17 @@
 #define ADDNORM_KERNELS_LANES_BACKWARD_CC
 namespace addnorm::kernels {
 
-/// Where what some rows add to the gradients of parameters goes; null: nowhere.
+/// Memory for some rows' terms of the gradients of parameters; null: not wanted.
 template <typename V>
 struct LaneSums {
   V* gamma = nullptr;
   V* beta = nullptr;
-  V* carry = nullptr;  ///< here and below: of mixes that are the same for all rows
+  V* carry = nullptr;  ///< here and below: for mixes that are the same for all rows
   V* write = nullptr;
   V* read = nullptr;
 };
 
-/// Rows begin … end − 1.
+/// Computes rows begin … end − 1.
 template <typename S, typename B>
 using LaneRowsBackward = void (*)(const LanesBackward<S, B>&, const Plan&,
                                   const LaneSums<Arithmetic<S>>&, std::size_t begin,
@@ -41,23 +41,23 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
-// Where there is a norm a row is read once for Σg and Σg·x̂; X′ and z of that pass are kept, if they
-// fit the thread's memory. Then it goes through the mixes, tile by tile: dz from z and dy, G from
-// dz and d_sum, dx and d_branch from G, and the gradients of the mixes, which are products of what
-// stands in L1 by then.
+// With a norm, a row is read once for Σg and Σg·x̂. X′ and z of that pass are kept if they fit the
+// thread's memory. Then the row goes through the mixes, tile by tile: dz from z and dy, G from dz
+// and d_sum, dx and d_branch from G. The gradients of the mixes are products of the values that are
+// in L1 by then.
 
-/// What makes dz of g in one row of a norm.
+/// The numbers of a row of a norm with which g becomes dz.
 template <typename V>
 struct NormGradient {
   V shift = 0, offset = 0, slope = 0;
 };
 
-/// Lanes of G, of one tile.
+/// Lanes of G in one tile.
 template <typename S, typename B>
 struct GradientBlock {
   using V = Arithmetic<S>;
 
-  std::size_t lanes;  ///< of G that are made together: all, or, where A = I, some
+  std::size_t lanes;  ///< number of lanes of G computed together: all, or some if A = I
   Lanes<const S> d_sum;
   Lanes<const V> dz;
   Lanes<V> g;
@@ -73,11 +73,11 @@ HWY_NOINLINE void spread(const LaneBlock<S, B>& block, const GradientBlock<S, B>
   constexpr std::size_t N = kLaneStep<kLanes, S, B>;
   constexpr std::size_t kMost = kLanes > 0 ? kLanes : kMostLanes;
   constexpr std::size_t kOne = kLanes > 0 ? 1 : 0;
-  // Copies: a compiler must assume that stores change the caller's.
+  // Copies: the compiler must assume that stores change the caller's.
   const LaneBlock<S, B> b = block;
   const GradientBlock<S, B> to = gradient;
   const LaneCounts counts = b.counts;
-  // The other loops wait for their arithmetic, and not for memory.
+  // Only this loop waits for memory; the others wait for their arithmetic.
   const bool streams = kLanes > 0 && stores == Stores::kNonTemporal;
   const auto put = [&](const Pack<V, N>& value, auto* at, auto count) ADDNORM_BODY {
     if (streams) {
@@ -91,7 +91,7 @@ HWY_NOINLINE void spread(const LaneBlock<S, B>& block, const GradientBlock<S, B>
     for_each_lane<kOne>(counts.reads,
                         [&](std::size_t k) ADDNORM_BODY { dz[k] = load<N>(to.dz[k] + i, count); });
     for_each_lane<kLanes>(to.lanes, [&](std::size_t p) ADDNORM_BODY {
-      // −0 changes no bit of what is added to it.
+      // Adding −0 changes no bit.
       g[p] = to.d_sum.data == nullptr ? set<N>(V{-0.0F}) : load<N>(to.d_sum[p] + i, count);
       add_products<kOne>(g[p], b.read + p, counts.made, dz, counts.reads);
       store(g[p], to.g[p] + i, count);
@@ -110,7 +110,7 @@ HWY_NOINLINE void spread(const LaneBlock<S, B>& block, const GradientBlock<S, B>
   });
 }
 
-/// Lanes whose products with one other are summed together: as many as registers hold.
+/// The number of lanes whose products with another lane are summed together, limited by registers.
 inline constexpr std::size_t kDots = kMasks ? 4 : 2;
 
 /// to[p·stride] += Σ over columns of a·b[p].
@@ -185,7 +185,7 @@ class LaneBackwardLoops {
   static void clear(V* sums, std::size_t count) {
     if (sums != nullptr) std::fill_n(sums, count, V{0});
   }
-  /// Where the gradient of a mix goes to of row r: `sums`, or a place of its own.
+  /// Returns the memory of row r for the gradient of a mix: `sums`, or the row's own place.
   V* of_row(const MatrixView<V>& gradient, V* sums, std::size_t r) const {
     if (sums != nullptr || gradient.empty()) return sums;
     V* const to = gradient.row(r).data();
@@ -193,18 +193,18 @@ class LaneBackwardLoops {
     return to;
   }
 
-  /// Where X′ of a row is kept, from a column on.
+  /// Returns the memory of X′ of a row, from a column on.
   Lanes<S> made_at(std::size_t begin) const {
     return keeps_made_ ? Lanes<S>{made_ + begin, cols_} : Lanes<S>{made_, kLaneTile};
   }
   V* z_at(std::size_t begin) const { return z_ + (keeps_z_ ? begin : begin % kBlock); }
-  /// X′ and z of a tile or, where all of them are kept, of a block.
+  /// Computes X′ and z of a tile or, if all of them are kept, of a block.
   void make(const LaneBlock<S, B>& block, std::size_t begin, std::size_t n, bool keeps) const {
     rows_.make(block, n, keeps ? made_at(begin) : Lanes<S>(), Stores::kCached,
                {z_at(begin), kLaneTile});
   }
 
-  /// Sums over a row of a norm, which its gradient needs.
+  /// Computes the sums over a row of a norm for its gradient.
   NormGradient<V> sum_row(std::size_t r) const {
     const NormStatistics<V>& statistics = args_.forward.statistics[r];
     const bool centred = options_.kind != NormKind::kRms;
@@ -270,7 +270,7 @@ class LaneBackwardLoops {
       spread_lanes(row, block, begin, n, first, HWY_MIN(kMostLanes, counts_.made - first));
     }
   }
-  /// Lanes first … first + lanes − 1 of X′ of a tile: all of them, unless x is read alone.
+  /// Computes lanes first … first + lanes − 1 of X′ of a tile: all lanes, unless x is only read.
   void spread_lanes(const Row& row, LaneBlock<S, B> block, std::size_t begin, std::size_t n,
                     std::size_t first, std::size_t lanes) const {
     const auto from_first = [&](auto of) {
@@ -328,7 +328,7 @@ class LaneBackwardLoops {
       store((g - normalize.from_hi(load(z + i, count)) * slope) * factor, dz_[0] + i, count);
     });
   }
-  /// dropout(F) of a tile.
+  /// Computes dropout(F) of a tile.
   HWY_NOINLINE void drop(const LaneBlock<S, B>& block, std::size_t n) const {
     for_each_pack(n, [&](std::size_t i, auto count) ADDNORM_BODY {
       store(load(block.factors + i, count) * load(block.branch[0] + i, count), dropped_ + i, count);
@@ -336,13 +336,13 @@ class LaneBackwardLoops {
   }
 
   const LanesBackward<S, B>
-      args_;  // a copy: a compiler must assume that stores change the caller's
+      args_;  // a copy: the compiler must assume that stores change the caller's
   const LaneSums<V> sums_;
   const LaneRows<S, B> rows_;
   const LaneCounts counts_;
   const std::size_t cols_;
-  const bool keeps_z_;     ///< whether z of a whole row is
-  const bool keeps_made_;  ///< whether X′ of a whole row is, too
+  const bool keeps_z_;     ///< whether z of a whole row is kept
+  const bool keeps_made_;  ///< whether X′ of a whole row is kept too
   const Stores stores_;
   const NormOptions options_;
   V* const z_;

@@ -11,7 +11,7 @@
 #define ADDNORM_KERNELS_LANES_FORWARD_CC
 namespace addnorm::kernels {
 
-/// Rows begin … end − 1.
+/// Computes rows begin … end − 1.
 template <typename S, typename B>
 using LaneRowsForward = void (*)(const LanesForward<S, B>&, const Plan&, std::size_t begin,
                                  std::size_t end);
@@ -29,9 +29,9 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
-// A row of x and branch is read from memory once, block by block: X′ is stored, and z = R·X′ waits
-// in a staging buffer until the statistics of all of it are known. Of rows that are wider than the
-// buffer z is made again from X′.
+// A row of x and branch is read from memory once, block by block. X′ is stored, and z = R·X′ stays
+// in a staging buffer until the row's statistics are known. If a row is wider than the buffer, z is
+// computed again from X′.
 
 template <typename S, typename B>
 class LaneForwardLoops {
@@ -61,14 +61,14 @@ class LaneForwardLoops {
   HWY_INLINE std::size_t width(std::size_t begin, std::size_t most) const {
     return HWY_MIN(most, cols_ - begin);
   }
-  /// Where a block of z of a row that is normalized is kept.
+  /// Returns the memory for a block of z of a row that is normalized.
   HWY_INLINE V* z_at(std::size_t begin) const { return z_ + (wide_ ? 0 : begin); }
 
   void make(std::size_t r, std::size_t begin, std::size_t n, const Lanes<V>& z) const {
     rows_.make(rows_.block(r, begin, n), n, lanes_at(args_.sum, r, begin), sum_stores_, z);
   }
 
-  /// y = R·X′, without a norm.
+  /// Computes y = R·X′ without a norm.
   void read_row(std::size_t r) const {
     const Lanes<V> z{z_, kLaneTile};
     for (std::size_t begin = 0; begin < cols_; begin += kLaneTile) {
@@ -127,14 +127,14 @@ class LaneForwardLoops {
     streams_y_ ? store<Stores::kNonTemporal>(value, y, count) : store(value, y, count);
   }
 
-  /// A block of z from X′ where it has been stored.
+  /// Computes a block of z again from the stored X′.
   void make_again(std::size_t r, std::size_t begin) const {
     const std::size_t n = width(begin, kBlock);
     const LanesView<const S> made = rows_.counts.mixes ? LanesView<const S>(args_.sum) : args_.x;
     const V* const read = mix_of_row(args_.read, r);
     read_lanes(lanes_at(made, r, begin), rows_.counts.made, read, n, z_at(begin));
   }
-  /// z of a row in blocks.
+  /// Computes z of a row again, in blocks.
   struct MadeAgain final : Blocks<V> {
     const LaneForwardLoops& loops;
     const std::size_t row;
@@ -149,7 +149,7 @@ class LaneForwardLoops {
   const LaneRows<S, B> rows_;
   const LanesForward<S, B>& args_;
   const std::size_t cols_;
-  const bool wide_;  ///< whether a row of z does not fit the staging buffer
+  const bool wide_;  ///< whether a row of z is wider than the staging buffer
   const bool streams_y_;
   const Stores sum_stores_;
   const NormOptions options_;

@@ -1,5 +1,5 @@
-/// Random lanes on every instruction set: the same bits on all of them, X′ and R·X′ to the bit as
-/// addnorm/lanes.h says, and the results of float64.
+/// Runs random lanes on every instruction set: all have the same bits. X′ and R·X′ have the bits
+/// that addnorm/lanes.h specifies, and all results match float64.
 
 #include "addnorm/lanes.h"
 #include "kernels/dropout.h"
@@ -18,16 +18,17 @@ using testing::kSubnormal;
 using testing::RowTruth;
 using testing::same_numbers;
 
-/// Lanes in memory of their own, which begins a cache line.
+/// Lanes in separate memory that begins at a cache line.
 template <typename T>
 class LaneMemory {
  public:
-  static constexpr float kUntouched = 7;  ///< in the gaps of what is written
+  static constexpr float kUntouched = 7;  ///< the value in the gaps of outputs
   std::size_t rows = 0, lanes = 0, cols = 0;
 
   LaneMemory(Choices& choose, std::size_t rows_, std::size_t lanes_, std::size_t cols_)
       : rows(rows_), lanes(lanes_), cols(cols_) {
-    const std::size_t whole_lines = (cols + 31) / 32 * 32;  // those that may be streamed
+    // lanes with whole lines allow non-temporal stores
+    const std::size_t whole_lines = (cols + 31) / 32 * 32;
     const std::size_t width = choose.of({cols, whole_lines, whole_lines, cols + 3});
     const bool lane_by_lane = choose.one_in(2);
     lane_stride_ = lane_by_lane ? rows * width : width;
@@ -35,7 +36,7 @@ class LaneMemory {
     lines_.resize((rows * lanes * width + kLineOf - 1) / kLineOf);
     std::ranges::fill(all(), T(kUntouched));
   }
-  /// Inputs, whose gaps nobody may read.
+  /// Makes inputs, with NaN in the gaps, which the kernels must not read.
   template <typename MakeRow>
   LaneMemory(Choices& choose, std::size_t rows_, std::size_t lanes_, std::size_t cols_,
              const MakeRow& make_row)
@@ -45,7 +46,7 @@ class LaneMemory {
       std::ranges::transform(make_row(), row(r, i).begin(), [](float value) { return T(value); });
     });
   }
-  /// From now on all lanes are the first one.
+  /// Makes all lanes the first one.
   void share_one_lane() { lane_stride_ = 0; }
 
   float number(std::size_t r, std::size_t i, std::size_t c) const {
@@ -107,7 +108,7 @@ struct MixMemory {
   std::vector<float> values;
 
   MixMemory() = default;
-  /// `cols` numbers for each row, or the same for all; a square of `lanes` or not.
+  /// `cols` numbers for each row, or the same for all rows; with `lanes`, a square.
   MixMemory(Choices& choose, std::size_t stream_rows, std::size_t cols_, std::size_t lanes)
       : rows(choose.one_in(2) ? 1 : stream_rows),
         cols(cols_),
@@ -117,7 +118,8 @@ struct MixMemory {
     const std::size_t form = choose.below(5);
     for (std::size_t i = 0; i < values.size(); ++i) {
       const std::size_t col = i % stride;
-      if (form == 0) values[i] = col % (lanes + 1) == 0 ? 1.0F : 0.0F;  // as it begins
+      // the identity, its initial value
+      if (form == 0) values[i] = col % (lanes + 1) == 0 ? 1.0F : 0.0F;
       if (form == 1) values[i] = std::abs(values[i]) / static_cast<float>(lanes);
       if (form == 2 && choose.one_in(2)) values[i] = choose.of({0.0F, -0.0F});
     }
@@ -132,7 +134,7 @@ struct MixMemory {
     return values.empty() ? MatrixView<float>{}
                           : MatrixView<float>{values.data(), rows, cols, stride};
   }
-  /// Where the gradient of this goes, or nowhere.
+  /// Returns memory for the gradient of this mix, or none.
   MixMemory gradient(Choices& choose) const {
     MixMemory d = *this;
     if (choose.one_in(5)) d.values.clear();
@@ -141,8 +143,8 @@ struct MixMemory {
   }
 };
 
-/// Whether `actual` is as expected. What is made of infinities is one or NaN, and sums that may
-/// overflow on their way may be anything.
+/// Whether `actual` equals the expected value. Results of infinities must be infinite or NaN. Sums
+/// that may overflow on their way may be anything.
 template <typename T>
 ::testing::AssertionResult is_as(T actual, const Expected& expected) {
   if (!std::isfinite(expected.value)) {
@@ -153,13 +155,13 @@ template <typename T>
   return is_near(actual, expected);
 }
 
-/// Lanes forward and backward, of any shape, layout, mixes, norm and values.
+/// Lanes forward and backward, with any shape, layout, mixes, norm and values.
 template <typename S, typename B>
 struct LanesCase {
   Choices choose;
   std::size_t rows = 1 + choose.below(choose.of<std::size_t>({2, 5, 20}));
   std::size_t cols = 1 + choose.below(choose.of<std::size_t>({20, 40, 300, 1500}));
-  bool usual = choose.one_in(4);  ///< has loops of its own
+  bool usual = choose.one_in(4);  ///< the case has specialized loops
   bool carries = usual || !choose.one_in(4);
   bool writes = usual || !choose.one_in(4);
   bool alone = !carries && !writes;
@@ -202,7 +204,7 @@ struct LanesCase {
     if (choose.one_in(8)) x.share_one_lane();
   }
 
-  /// Puts an input where an output goes, and says where that is.
+  /// Places an input in an output's memory, and returns its view.
   template <typename T>
   LanesView<const T> over(const LaneMemory<T>& input, LaneMemory<T>& output) const {
     output.take(input);
@@ -264,7 +266,7 @@ struct LanesCase {
     std::vector<std::vector<Expected>> dz, g;
   };
 
-  /// By the order and the roundings that addnorm/lanes.h promises.
+  /// Computes a row with the order and the roundings that addnorm/lanes.h promises.
   Row forward_row(std::size_t r) const {
     Row row;
     row.f.assign(q, std::vector<float>(cols));
@@ -298,7 +300,7 @@ struct LanesCase {
   std::vector<double> wide(const std::vector<float>& values) const {
     return testing::to_double(values);
   }
-  /// y, dz and what the row adds to the gradients of γ and β.
+  /// Checks y, dz and the row's terms of the gradients of γ and β.
   void expect_read(std::size_t r, Row& row, std::vector<Expected>& gamma_sums,
                    std::vector<Expected>& beta_sums) const {
     row.dz.assign(k, std::vector<Expected>(cols));
@@ -322,7 +324,7 @@ struct LanesCase {
       beta_sums[c] += truth.d_beta[c];
     }
   }
-  /// G, dX and dF.
+  /// Checks G, dX and dF.
   void expect_spread(std::size_t r, Row& row) const {
     row.g.assign(made, std::vector<Expected>(cols));
     for (std::size_t c = 0; c < cols; ++c) {
@@ -354,7 +356,7 @@ struct LanesCase {
   }
 
   using Sums = std::vector<Expected>;
-  /// What a row adds to the gradient of a mix: Σ over features of a[i]·b[j].
+  /// Adds a row's terms of the gradient of a mix: Σ over features of a[i]·b[j].
   void add_products(const std::vector<Sums>& a, const std::vector<std::vector<float>>& b,
                     std::span<Expected> to) const {
     for (std::size_t i = 0; i < a.size(); ++i) {

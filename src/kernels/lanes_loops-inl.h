@@ -1,5 +1,5 @@
-/// What forward and backward of lanes do with a block of columns of one row. Included once for each
-/// instruction set.
+/// The computations of lanes, forward and backward, on a block of columns of one row. Included once
+/// for each instruction set.
 
 #if defined(ADDNORM_KERNELS_LANES_LOOPS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef ADDNORM_KERNELS_LANES_LOOPS_INL_H
@@ -36,7 +36,8 @@ HWY_INLINE V* mix_of_row(const MatrixView<V>& mix, std::size_t row) {
   return mix.empty() ? nullptr : mix.row(mix.rows == 1 ? 0 : row).data();
 }
 
-/// Calls body(i) for i below `count`, or below kCount, if that is not 0 but known to the compiler.
+/// Calls body(i) for i < kCount if kCount is not 0, else for i < `count`. The compiler knows
+/// kCount.
 template <std::size_t kCount, typename Body>
 HWY_INLINE void for_each_lane(std::size_t count, const Body& body) {
   if constexpr (kCount > 0) {
@@ -45,7 +46,7 @@ HWY_INLINE void for_each_lane(std::size_t count, const Body& body) {
     for (std::size_t i = 0; i < count; ++i) body(i);
   }
 }
-/// start + Σ factors[i·stride]·packs[i], in order.
+/// sum += Σ factors[i·stride]·packs[i], in order.
 template <std::size_t kCount, typename V, std::size_t N>
 HWY_INLINE void add_products(Pack<V, N>& sum, const V* factors, std::size_t stride,
                              const Pack<V, N>* packs, std::size_t count) {
@@ -53,7 +54,7 @@ HWY_INLINE void add_products(Pack<V, N>& sum, const V* factors, std::size_t stri
     sum = sum + packs[i] * Broadcast<V, N>(factors[i * stride]);
   });
 }
-/// Without a start, of one product or more.
+/// Returns Σ factors[i·stride]·packs[i], in order, of at least one product.
 template <std::size_t kCount, typename V, std::size_t N>
 HWY_INLINE Pack<V, N> products(const V* factors, std::size_t stride, const Pack<V, N>* packs,
                                std::size_t count) {
@@ -68,16 +69,16 @@ struct LaneBlock {
   using V = Arithmetic<S>;
 
   LaneCounts counts;
-  const V* carry;  ///< or null: A = I
+  const V* carry;  ///< null: A = I
   const V* write;
   const V* read;
   Lanes<const S> x;
   Lanes<const B> branch;
-  const V* factors;  ///< dropout's, or null
+  const V* factors;  ///< dropout's factors, or null
 };
 
-/// What is asked most has loops of its own, whose lanes are in registers: so many of x and of X′,
-/// which are carried, one branch, without dropout, and one read.
+/// The common case has specialized loops with lanes in registers: kUsualLanes of x and of X′ with a
+/// carry, one branch without dropout, and one read.
 inline constexpr std::size_t kUsualLanes = 4;
 template <typename S, typename B>
 inline constexpr bool kHasUsualLoops = kSpecialized<S, B> && !std::is_same_v<B, Float16>;
@@ -87,11 +88,11 @@ bool is_usual(const LaneBlock<S, B>& block) {
   return counts.x == kUsualLanes && counts.made == kUsualLanes && counts.branch == 1 &&
          counts.reads == 1 && block.carry != nullptr && block.factors == nullptr;
 }
-/// The values that go through all lanes in one step.
+/// The number of values in one step through all lanes.
 template <std::size_t kLanes, typename S, typename B>
 inline constexpr std::size_t kLaneStep = kLanes == 0 ? kPack : HWY_MAX((kStep<S, B>), kPack);
 
-/// X′ = A·X + B·dropout(F) to `sum`, where that is not null, and R·X′ to `z`.
+/// Writes X′ = A·X + B·dropout(F) to `sum`, unless it is null, and R·X′ to `z`.
 template <std::size_t kLanes, typename S, typename B>
 HWY_NOINLINE void mix(const LaneBlock<S, B>& block, std::size_t columns, const Lanes<S>& sum_lanes,
                       Stores stores, const Lanes<Arithmetic<S>>& z_lanes) {
@@ -99,7 +100,7 @@ HWY_NOINLINE void mix(const LaneBlock<S, B>& block, std::size_t columns, const L
   constexpr std::size_t N = kLaneStep<kLanes, S, B>;
   constexpr std::size_t kMost = kLanes > 0 ? kLanes : kMostLanes;
   constexpr std::size_t kOne = kLanes > 0 ? 1 : 0;
-  // Copies: a compiler must assume that stores change the caller's.
+  // Copies: the compiler must assume that stores change the caller's.
   const LaneBlock<S, B> b = block;
   const LaneCounts counts = b.counts;
   const Lanes<S> sum = sum_lanes;
@@ -136,8 +137,8 @@ HWY_NOINLINE void mix(const LaneBlock<S, B>& block, std::size_t columns, const L
   });
 }
 
-/// z = R·X of lanes that stand in memory, any number of them: a few at a time, since a processor
-/// does not foresee what comes next of many.
+/// z = R·X for any number of lanes in memory. It reads a few lanes at a time, because hardware
+/// prefetchers cannot follow many.
 template <typename S, typename V>
 HWY_NOINLINE void read_lanes(const Lanes<const S>& x, std::size_t lanes, const V* read,
                              std::size_t columns, V* z) {
@@ -160,14 +161,16 @@ class LaneRows {
  public:
   using V = Arithmetic<S>;
 
-  const LanesForward<S, B> args;  // a copy: a compiler must assume that stores change the caller's
+  // a copy: the compiler must assume that stores change the caller's
+  const LanesForward<S, B> args;
   const LaneCounts counts;
 
   /// `factors` holds kBlock + kPack values.
   LaneRows(const LanesForward<S, B>& arguments, V* factors)
       : args(arguments), counts(args), factors_(factors) {}
 
-  /// Columns begin … begin + n − 1 of row r, at most kBlock. It is good until the next block is.
+  /// Returns columns begin … begin + n − 1 of row r, at most kBlock. Valid until the next block is
+  /// computed.
   HWY_INLINE LaneBlock<S, B> block(std::size_t r, std::size_t begin, std::size_t n) const {
     const V* factors = nullptr;
     if (counts.branch > 0 && args.dropout.active()) {
@@ -183,7 +186,7 @@ class LaneRows {
             factors};
   }
 
-  /// X′ of a block to `sum`, if it is not null and X′ is not just x, and R·X′ to z.
+  /// Writes X′ of a block to `sum`, unless `sum` is null or X′ is x itself, and R·X′ to z.
   void make(const LaneBlock<S, B>& block, std::size_t columns, const Lanes<S>& sum, Stores stores,
             const Lanes<V>& z) const {
     if (!counts.mixes) return read(block, columns, block.x, z);
@@ -192,7 +195,7 @@ class LaneRows {
     }
     mix<0>(block, columns, sum, stores, z);
   }
-  /// R·X′ of a block to z, where X′ stands in memory.
+  /// Writes R·X′ of a block to z, from X′ in memory.
   void read(const LaneBlock<S, B>& block, std::size_t columns, const Lanes<const S>& made,
             const Lanes<V>& z) const {
     for (std::size_t k = 0; k < counts.reads; ++k) {

@@ -31,7 +31,7 @@ using testing::use_caches;
 enum class Layout { kRowByRow, kLaneByLane };
 enum class Mixes { kSame, kPerRow };
 
-/// What is asked for; 0 lanes of something: without it.
+/// The shape and options of a case; 0 lanes of a kind mean that it is absent.
 struct Shape {
   std::size_t rows = 7;
   std::size_t features = 37;
@@ -41,7 +41,7 @@ struct Shape {
   std::size_t k = 1;        ///< of y
   Mixes mixes = Mixes::kSame;
   Layout layout = Layout::kRowByRow;
-  std::size_t gap = 0;  ///< between what follows one another in memory
+  std::size_t gap = 0;  ///< elements between neighbours in memory
   std::optional<NormKind> norm = NormKind::kLayer;
   double dropout = 0;
 
@@ -56,7 +56,7 @@ struct Shape {
   }
 };
 
-/// Any shape; n ≠ n′, several parts of a branch, several reads and odd sizes among them.
+/// Returns a random shape, including n ≠ n′, several branch lanes, several reads and odd sizes.
 Shape any_shape(std::uint64_t seed) {
   std::mt19937_64 engine(seed);
   const auto of = [&](std::vector<std::size_t> values) { return values[engine() % values.size()]; };
@@ -77,7 +77,7 @@ Shape any_shape(std::uint64_t seed) {
   return s;
 }
 
-/// Lanes in memory of their own; 7 stands in the gaps, and must stay there.
+/// Lanes in separate memory. The gaps hold 7, which must not change.
 template <typename T>
 struct Tensor {
   using V = Arithmetic<T>;
@@ -107,7 +107,7 @@ struct Tensor {
     if (lanes == 0) return {};
     return {values.data(), rows, lanes, features, row_stride, lane_stride};
   }
-  /// rows × lanes × features, without gaps.
+  /// Returns rows × lanes × features without gaps.
   std::vector<T> tight() {
     std::vector<T> result;
     for_each([&](T& value) { result.push_back(value); });
@@ -126,7 +126,7 @@ struct Tensor {
   }
 };
 
-/// A call of forward and backward with random data, and all that they write.
+/// A call of forward and backward with random data, and all its outputs.
 template <typename S, typename B>
 struct Case {
   using V = Arithmetic<S>;
@@ -196,7 +196,7 @@ struct Case {
     lanes_backward(backward(), threads);
   }
 
-  /// The numbers of a mix for each row; the identity where there is none.
+  /// Returns the numbers of a mix for each row; the identity if the mix is absent.
   std::vector<double> per_row(const Matrix<V>& mix, bool identity = false) const {
     std::vector<double> all;
     for (std::size_t r = 0; r < shape.rows; ++r) {
@@ -229,7 +229,7 @@ struct Case {
     }
     return lanes;
   }
-  /// A reference's gradient of a mix, as this case has it: of each row, or the sum.
+  /// Returns a reference's gradient of a mix in this case's form: for each row, or the sum.
   std::vector<double> as_mix(const std::vector<double>& of_rows) const {
     if (mix_rows == shape.rows) return of_rows;
     std::vector<double> total(of_rows.size() / shape.rows);
@@ -237,7 +237,7 @@ struct Case {
     return total;
   }
 
-  /// Every byte that was written, but for the gaps.
+  /// Returns all bytes of the outputs, without the gaps.
   std::string bytes() {
     std::string all;
     const auto append = [&](const auto& values) {
@@ -272,9 +272,9 @@ constexpr double kRounding = std::is_same_v<T, BFloat16>  ? 0x1p-8
                              : std::is_same_v<T, float>   ? 0x1p-24
                                                           : 0x1p-53;
 
-/// X′ is rounded to S and every result once; the sums take some 64 roundings. Gradients of mixes
-/// are held against their terms, about 1 for each feature: what a norm does not see of them
-/// cancels.
+/// X′ and each result are rounded once to their type; the sums have about 64 roundings. The error
+/// of the mixes' gradients is compared with the size of their terms, about 1 for each feature,
+/// because the part that a norm does not see cancels.
 template <typename S, typename B>
 void expect_equals_reference(Case<S, B>& c) {
   SCOPED_TRACE(c.shape.text());
@@ -308,14 +308,15 @@ void expect_equals_reference(Case<S, B>& c) {
 TYPED_TEST(Lanes, EqualTheReferenceForAnyShape) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     Shape shape = any_shape(seed);
-    // Of few values the deviation may be small beside what X′ loses in 16 bits.
+    // With few values the deviation may be small compared with the 16-bit rounding error of X′.
     if (sizeof(typename TypeParam::Stream) == 2) shape.features += 30;
     typename TestFixture::CaseOf c(shape);
     expect_equals_reference(c);
   }
 }
 
-// Rows that do not fit the staging buffers, with X′ and read alone; and memory over depth.
+// Rows that do not fit the staging buffers, with X′ and with a read alone; and reads over many
+// layers.
 TYPED_TEST(Lanes, EqualTheReferenceOfWideRowsAndManyLanes) {
   const Shape shapes[] = {
       {.rows = 2, .features = 17000, .n = 2, .carried = 3},
@@ -337,7 +338,7 @@ TYPED_TEST(Lanes, EqualTheReferenceOfWideRowsAndManyLanes) {
   }
 }
 
-/// With every mix 1, one lane is Add & Norm.
+/// With all mixes 1, one lane is Add & Norm.
 template <typename S, typename B>
 void expect_add_norm(const NormOptions& options, Case<S, B>& c) {
   using V = Arithmetic<S>;
@@ -390,12 +391,12 @@ TYPED_TEST(Lanes, OfOneAreAddNorm) {
         typename TestFixture::CaseOf c(shape);
         const auto x = c.x.view().lane(0);
         using S = typename TypeParam::Stream;
-        // Finite: the sign of a NaN is not promised.
+        // The values must be finite: the sign of a NaN is not specified.
         constexpr float kLarge = std::is_same_v<S, Float16> ? 1e4F : 1e30F;
         for (std::size_t i = 0; i < features; ++i) {
           x(3, i) = S(100.0F + static_cast<float>(i % 3) / 8);  // far from 0
           x(5, i) = S(static_cast<float>(x(5, i)) * kLarge);    // scaled
-          x(7, i) = S(i == features - 1 ? 1.0F : 1000.0F);      // a head that says little
+          x(7, i) = S(i == features - 1 ? 1.0F : 1000.0F);      // the head differs from the rest
           x(9, i) = S(0.0F);
         }
         expect_add_norm({.kind = kind}, c);
@@ -410,8 +411,8 @@ TYPED_TEST(Lanes, OfOneAreAddNorm) {
   }
 }
 
-/// Runs `body` on every instruction set, with 1, 2, 3 and 8 threads, in a last-level cache that all
-/// is past and in one that holds all.
+/// Runs `body` on every instruction set, with 1, 2, 3 and 8 threads, with a last-level cache that
+/// holds nothing and one that holds everything.
 template <typename Body>
 void everywhere(const Body& body) {
   const std::string usual(instruction_set());
@@ -448,7 +449,7 @@ TYPED_TEST(Lanes, GiveTheSameBitsOnEveryInstructionSetAndForAnyThreads) {
 TYPED_TEST(Lanes, GiveARowTheSameBitsWhereverItStands) {
   for (std::uint64_t seed = 200; seed < 230; ++seed) {
     Shape shape = any_shape(seed);
-    shape.dropout = 0;  // whose masks are those of a place
+    shape.dropout = 0;  // its masks depend on the place
     SCOPED_TRACE(shape.text());
     typename TestFixture::CaseOf all(shape), apart(shape);
     all.run();
@@ -627,7 +628,7 @@ TEST(LanesGradient, EqualsCentralDifferences) {
       const auto dot = [](const std::vector<double>& a, const std::vector<double>& b) {
         return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
       };
-      // Without a sum of its own X′ = X.
+      // Without a separate sum X′ = X.
       return dot(shape.alone() ? c.x.values : c.sum.values, c.d_sum.values) +
              dot(c.y.values, c.dy.values);
     };
@@ -670,7 +671,7 @@ TEST(LanesForward, CopiesWhatIsReadAlone) {
   lanes_forward(args);
   const std::vector<float> y = c.y.values;
   EXPECT_EQ(copy.values, c.x.values);
-  args.sum = c.x.view();  // where it is already
+  args.sum = c.x.view();  // where X already is
   lanes_forward(args);
   EXPECT_TRUE(same_bits(c.y.values, y));
   EXPECT_EQ(copy.values, c.x.values);

@@ -29,8 +29,9 @@ constexpr Machine kKnown[] = {
     {"neoverse-v1", "neon", 64_KB, 1_MB, 32_MB, 64},
 };
 
-/// In Linux's order: the first data and instruction caches, then one of each level above. What the
-/// C library says of the last is, on some machines, the sum over all cores. 0: nothing is known.
+/// Returns a cache's size. `index` is Linux's: the first data and instruction caches, then one of
+/// each level above. On some machines the C library's size of the last level is the sum over all
+/// cores. 0: unknown.
 std::size_t cache_size([[maybe_unused]] char index) {
   std::size_t kibibytes = 0;  // as in "32768K"
 #ifdef __linux__

@@ -6,25 +6,25 @@
 
 namespace addnorm::kernels {
 
-/// What a plan depends on beside the problem.
+/// The properties of a machine that a plan depends on.
 struct Machine {
   std::string_view name = "this machine";
-  std::string_view instruction_set;  ///< as ADDNORM_CPU names it
+  std::string_view instruction_set;  ///< a value of ADDNORM_CPU
   std::size_t l1 = 0;                ///< bytes of a core's first data cache
   std::size_t l2 = 0;                ///< bytes of a core's second cache
   std::size_t last_level = 0;        ///< bytes of the last-level cache that one core can use
   std::size_t cores = 1;
 };
 
-/// The machine that plans are made for: this one, detected once, or what use_machine() was given.
+/// Returns the machine of the plans: this one, detected once, or the one set by use_machine().
 Machine machine();
 
-/// From now on plans are made for `machine`. The kernels run on the instruction set in use all the
-/// same, and results do not change; for tests and comparisons, while no kernel runs.
+/// Makes plans for `machine`. The kernels still run on the instruction set in use, and results do
+/// not change. For tests and comparisons; no kernel may be running.
 void use_machine(const Machine& machine);
 void use_this_machine();
 
-/// Machines to print and test plans for.
+/// Returns the machines for which plans are printed and tested.
 std::span<const Machine> known_machines();
 
 }  // namespace addnorm::kernels

@@ -1,6 +1,6 @@
-/// exp, erfc, erf and tanh of packs: in float32 the same bits on every machine; in float64, which
-/// is there for references and tests, the standard library's. Included once for each instruction
-/// set.
+/// exp, erfc, erf and tanh of packs. In float32 they have the same bits on every machine. In
+/// float64, for references and tests, they are the standard library's. Included once for each
+/// instruction set.
 
 #if defined(ADDNORM_KERNELS_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef ADDNORM_KERNELS_MATH_INL_H
@@ -28,7 +28,7 @@ HWY_INLINE Pack<float, N> polynomial(const Pack<float, N>& x, float first, Rest.
   return p;
 }
 
-/// 2ⁿ, where n stands in the low bits of each value.
+/// Returns 2ⁿ; n is in the low bits of each value.
 #if HWY_TARGET == HWY_SCALAR
 template <std::size_t N>
 HWY_INLINE Pack<float, N> power_of_two(Pack<float, N> p) {
@@ -49,8 +49,8 @@ HWY_INLINE Pack<float, N> power_of_two(Pack<float, N> p) {
 }
 #endif
 
-/// exp(x) to about 1 ulp: 2ⁿ·exp(r) with r = x − n·ln 2, |r| ≤ ln 2/2, and a polynomial for exp(r)
-/// (Cephes expf). 0 below −87.7 and Inf above 88.3; NaN stays NaN.
+/// exp(x) with an error of about 1 ulp: 2ⁿ·exp(r) with r = x − n·ln 2, |r| ≤ ln 2/2, and a
+/// polynomial for exp(r) (Cephes expf). It is 0 below −87.7 and Inf above 88.3; NaN stays NaN.
 template <std::size_t N>
 HWY_INLINE Pack<float, N> exp(Pack<float, N> x) {
   const Pack<float, N> lowest = set<N>(-88.0F);
@@ -71,8 +71,8 @@ HWY_INLINE Pack<double, N> exp(Pack<double, N> x) {
   return x;
 }
 
-/// erfc(z) to 4e-7, and to 1.2e-6 of itself below z = 3: a Chebyshev fit (Press et al., Numerical
-/// Recipes, section 6.2).
+/// erfc(z) with an absolute error of 4e-7, and a relative one of 1.2e-6 below z = 3: a Chebyshev
+/// fit (Press et al., Numerical Recipes, section 6.2).
 template <std::size_t N>
 HWY_INLINE Pack<float, N> erfc(const Pack<float, N>& z) {
   const Pack<float, N> a = abs(z);
@@ -90,15 +90,15 @@ HWY_INLINE Pack<double, N> erfc(Pack<double, N> z) {
   return z;
 }
 
-/// `odd`, which is not negative, with the sign of x.
+/// Returns `odd`, which is not negative, with the sign of x.
 template <std::size_t N>
 HWY_INLINE Pack<float, N> with_sign_of(const Pack<float, N>& x, const Pack<float, N>& odd) {
   const Pack<float, N> zero = set<N>(0.0F);
   return if_below(x, zero, zero - odd, odd);
 }
 
-/// erf(z) to 4e-7, and to 5e-7 of itself: a polynomial below |z| = 1 (Cephes erff), beyond 1 −
-/// erfc.
+/// erf(z) with an absolute error of 4e-7 and a relative one of 5e-7: a polynomial below |z| = 1
+/// (Cephes erff), 1 − erfc above.
 template <std::size_t N>
 HWY_INLINE Pack<float, N> erf(const Pack<float, N>& z) {
   const Pack<float, N> one = set<N>(1.0F);
@@ -115,7 +115,8 @@ HWY_INLINE Pack<double, N> erf(Pack<double, N> z) {
   return z;
 }
 
-/// tanh(x) to 2 ulp: a polynomial below |x| = 0.625 (Cephes tanhf), beyond 1 − 2/(exp(2|x|) + 1).
+/// tanh(x) with an error of 2 ulp: a polynomial below |x| = 0.625 (Cephes tanhf), 1 − 2/(exp(2|x|)
+/// + 1) above.
 template <std::size_t N>
 HWY_INLINE Pack<float, N> tanh(const Pack<float, N>& x) {
   const Pack<float, N> one = set<N>(1.0F);

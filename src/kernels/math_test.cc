@@ -5,7 +5,7 @@
 #include "kernels/math-inl.h"
 #include "support/compare.h"
 
-// One instruction set here; the others give the same bits (instruction_set_test.cc).
+// This tests one instruction set; the others have the same bits (instruction_set_test.cc).
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 namespace {
@@ -63,7 +63,7 @@ TEST(Math, ErfAndTanhAreAsCloseAsTheirCommentsSay) {
     of_erf.add(std::abs(erf_of(x) / std::erf(exact) - 1), x);
     of_tanh.add(std::abs(tanh_of(x) / std::tanh(exact) - 1), x);
   }
-  for (float x = 1e-30F; x < 0.1F; x *= 1.37F) {  // small ones keep all their digits
+  for (float x = 1e-30F; x < 0.1F; x *= 1.37F) {  // small values keep their relative precision
     of_erf.add(std::abs(erf_of(x) / std::erf(static_cast<double>(x)) - 1), x);
     of_tanh.add(std::abs(tanh_of(x) / std::tanh(static_cast<double>(x)) - 1), x);
   }

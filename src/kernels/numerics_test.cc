@@ -1,4 +1,4 @@
-/// The numerics contract (docs/numerics.md) of every norm.
+/// Tests the numerics contract (docs/numerics.md) of every norm.
 
 #include <gtest/gtest.h>
 #include <omp.h>
@@ -34,7 +34,7 @@ reference::Shape shape_of(NormKind kind, std::size_t size) {
   }
 }
 
-/// What is promised without γ and β, whose roundings would count too.
+/// Checks the promised bounds without γ and β, whose roundings would add to the error.
 void expect_right(NormCase<float> c, double y_bound, double dx_bound) {
   c.gamma.clear();
   c.beta.clear();
@@ -55,10 +55,10 @@ TEST(Numerics, ErrorDoesNotGrowWithTheMean) {
   }
 }
 
-// Also where the first values of a row, which statistics begin with, are apart from the others.
+// The test includes rows whose first values, with which statistics begin, differ from the rest.
 TEST(Numerics, ErrorDoesNotGrowWithTheMeanOfTheGradient) {
   for (const NormKind kind : kAllKinds) {
-    if (kind == NormKind::kRms) continue;  // does not centre
+    if (kind == NormKind::kRms) continue;  // kRms does not centre
     for (const double mean : {10.0, 1e3, 1e5}) {
       for (const float apart : {0.0F, 0.7F}) {
         SCOPED_TRACE(fmt::format("kind {}, mean {}, {}", static_cast<int>(kind), mean, apart));
@@ -71,7 +71,8 @@ TEST(Numerics, ErrorDoesNotGrowWithTheMeanOfTheGradient) {
   }
 }
 
-// ε is left out where it would be all that counts, and left in where it must not count.
+// ε is 0 for small values, where it would dominate, and stays for large ones, where it must not
+// matter.
 TEST(Numerics, ErrorDoesNotGrowWithTheScale) {
   for (const NormKind kind : kAllKinds) {
     for (const std::size_t features : {768, 4096}) {
@@ -90,7 +91,7 @@ TEST(Numerics, ErrorDoesNotGrowWithTheScale) {
   }
 }
 
-// Without the second correction of the mean y would be off by 6e-4.
+// Without the second correction of the mean, the error of y would be 6e-4.
 TEST(Numerics, AMillionValuesKeepTheirMean) {
   NormCase<float> c({}, {1, 1'000'000}, {1e6, 1});
   c.gamma.clear();
@@ -99,8 +100,8 @@ TEST(Numerics, AMillionValuesKeepTheirMean) {
   EXPECT_LE(max_error(c.y, c.expected().y), 2e-6);
 }
 
-// Sums over the blocks of a row would lose more the longer it is: of a million dx was off
-// by 1.4e-6.
+// The error of plain sums over a row's blocks grows with the row: for a million values dx had an
+// error of 1.4e-6.
 TEST(Numerics, ErrorDoesNotGrowWithTheWidth) {
   for (const std::size_t features : {65'500, 65'536, 1'000'000}) {
     for (const NormKind kind : {NormKind::kLayer, NormKind::kRms, NormKind::kInstance}) {
@@ -110,7 +111,7 @@ TEST(Numerics, ErrorDoesNotGrowWithTheWidth) {
         const bool is_row = kind != NormKind::kInstance;
         NormCase<float> c({.kind = kind}, {1, is_row ? features : 1, is_row ? 1 : features},
                           {mean, 1});
-        if (mean == 0) {  // whose squares all round alike
+        if (mean == 0) {  // equal squares would all round alike
           for (float& x : c.x) x = x < 0 ? -1.1F : 1.1F;
         }
         expect_right(std::move(c), 2e-6, 1e-6);
@@ -119,8 +120,8 @@ TEST(Numerics, ErrorDoesNotGrowWithTheWidth) {
   }
 }
 
-// Of two features x̂ is ±1 whatever they are: what is left of g is a small part of its terms, and
-// errs as they do.
+// With two features x̂ is ±1 for any values. The remainder of g is a small part of its terms, and
+// has their error.
 TEST(Numerics, GradientOfFewFeaturesIsAsRightAsItsTerms) {
   for (const std::size_t features : {1, 2, 3, 4, 5, 8}) {
     for (const double mean : {0.0, 1e3}) {
@@ -142,7 +143,7 @@ TEST(Numerics, GradientOfFewFeaturesIsAsRightAsItsTerms) {
   }
 }
 
-// An ε of 1e30 counts at 1e15 as a variance and at 1e30 as a deviation.
+// An ε of 1e30 matters for values of 1e15 as a variance and of 1e30 as a deviation.
 TEST(Numerics, HugeValuesStayFiniteAndRight) {
   for (const NormKind kind : kAllKinds) {
     for (const double size : {1e10, 1e14, 1e15, 1e19, 1e25, 1e30, 1e38, 3.4e38}) {
@@ -154,7 +155,7 @@ TEST(Numerics, HugeValuesStayFiniteAndRight) {
           SCOPED_TRACE(fmt::format("size {}, {}", size, describe(options)));
           NormCase<float> c(options, shape_of(kind, 768));
           for (float& x : c.x) x = static_cast<float>(std::sin(x) * size);
-          for (float& dy : c.dy) dy *= 1e20f;  // so that dx is no subnormal number
+          for (float& dy : c.dy) dy *= 1e20f;  // so that dx is not subnormal
           c.beta.clear();                      // so that nothing hides a small x̂
           c.run();
           EXPECT_LE(relative_error(c.y, c.expected().y), 2e-6);
@@ -168,7 +169,7 @@ TEST(Numerics, HugeValuesStayFiniteAndRight) {
 
 TEST(Numerics, ConstantSetsGiveExactlyBeta) {
   for (const NormKind kind : kAllKinds) {
-    if (kind == NormKind::kRms) continue;  // does not centre
+    if (kind == NormKind::kRms) continue;  // kRms does not centre
     for (const double size : {1e-45, 1e-30, 0.1, 3.0, 1e5, 1e10, 1e14, 1e19, 1e25, 1e30, 3.4e38}) {
       for (const std::size_t n : {2, 34, 768, 1000}) {
         SCOPED_TRACE(fmt::format("kind {}, {} times {}", static_cast<int>(kind), n, size));
@@ -189,7 +190,7 @@ TEST(Numerics, ConstantSetsGiveExactlyBeta) {
   }
 }
 
-/// The values of x that are normalized together with value `at`.
+/// Returns which values of x are normalized together with value `at`.
 std::vector<bool> set_of(const NormCase<float>& c, std::size_t at) {
   NormCase<double> probe(c.options, c.shape);
   const auto before = probe.expected().y;
@@ -261,7 +262,7 @@ RC_GTEST_PROP(NumericsProperty, ARowHasTheSameBitsAnywhereInAnyBatch, ()) {
   const auto r = *rc::gen::inRange<std::size_t>(0, rows);
   NormCase<float> batch({.kind = kind}, {rows, cols});
   NormCase<float> alone({.kind = kind}, {1, cols});
-  // Rows that must be scaled go another way than those beside them.
+  // Rows that must be scaled take another path than their neighbours.
   const auto step = *rc::gen::inRange<std::size_t>(1, 12);
   for (auto huge = *rc::gen::inRange<std::size_t>(0, 2 * rows); huge < rows; huge += step) {
     for (std::size_t i = 0; i < cols; ++i) batch.x[huge * cols + i] *= 1e25F;
@@ -304,7 +305,7 @@ TEST(Numerics, TinyValuesAreRightWhereEpsilonIsZero) {
   }
 }
 
-// Such an ε does not hide the squares that vanish.
+// A tiny ε does not hide the squares that vanish.
 TEST(Numerics, TinyValuesAreRightWhereEpsilonIsTinyToo) {
   struct Tiny {
     double epsilon;

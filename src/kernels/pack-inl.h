@@ -1,6 +1,6 @@
-/// 32 values at a time, in as many vectors as an instruction set needs for them: two of AVX-512,
-/// eight of SSE4, NEON or WebAssembly. What is computed with a Pack has the same bits on all of
-/// them. Included once for each instruction set (see highway's foreach_target.h).
+/// Packs of 32 values, in as many vectors as an instruction set needs for them: two of AVX-512,
+/// eight of SSE4, NEON or WebAssembly. Computations with a Pack have the same bits on all
+/// instruction sets. Included once for each of them (see highway's foreach_target.h).
 
 #if defined(ADDNORM_KERNELS_PACK_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef ADDNORM_KERNELS_PACK_INL_H
@@ -28,10 +28,10 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// The values that most loops take at a time; a short row has a pack of its own size.
+/// The usual number of values in a pack; a short row has a pack of its own size.
 inline constexpr std::size_t kPack = 32;
 
-/// How many values of a pack are meant: all, or, at the end of a row, the first ones.
+/// The valid values of a pack: all, or, at the end of a row, the first ones.
 struct Full {};
 struct Tail {
   std::size_t count;
@@ -39,7 +39,7 @@ struct Tail {
 
 #undef ADDNORM_UNROLL
 #undef ADDNORM_NO_UNROLL
-/// For loops whose packs must stay in registers, and for those where too few are left for that.
+/// For loops whose packs must stay in registers, if there are enough registers.
 #ifdef __clang__
 #define ADDNORM_UNROLL _Pragma("unroll")
 #define ADDNORM_NO_UNROLL _Pragma("nounroll")
@@ -53,30 +53,30 @@ struct Pack {
   T v[N];
 };
 
-/// Whether there are masks for vectors of all types; where there are, registers hold twice or four
-/// times as much too.
+/// Whether there are masks for vectors of all types. Then the registers also hold two or four times
+/// as many values.
 inline constexpr bool kMasks = HWY_TARGET == HWY_AVX3;
 
-/// Whether packs of V are loops, and not vectors.
+/// Whether packs of V are loops instead of vectors.
 template <typename V>
 concept Looped = HWY_TARGET == HWY_SCALAR || !std::is_same_v<V, float>;
 
-/// Whether kernels have loops for what is asked most, beside those that look at all options as they
-/// go. Not where they would cost compile time and code that few run.
+/// Whether kernels have specialized loops for the common cases, besides those that test all
+/// options. Not where they would cost compile time and code for a rare case.
 template <typename S, typename B>
 inline constexpr bool kSpecialized =
     !Looped<Arithmetic<S>> && HWY_TARGET != HWY_SSE4 && HWY_TARGET != HWY_WASM &&
     (!std::is_same_v<B, Float16> || std::is_same_v<S, B>);
 
-/// A pack of one number, for those that stay the same in a loop: a compiler may keep a vector of it
-/// for each of a pack's.
+/// A pack of one number that stays the same in a loop. A compiler may keep a vector of it for each
+/// of a pack's.
 template <typename T, std::size_t N = kPack>
 struct Broadcast {
   T v;
 
   HWY_INLINE explicit Broadcast(T value) : v(value) {}
 };
-/// A pack as memory of type T holds it: rounded.
+/// A pack as stored in memory of type T: rounded.
 template <typename T, std::size_t N = kPack>
 struct Stored {
   T v[N];

@@ -4,7 +4,7 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
-/// The words that belong to vector k of the float32.
+/// The words of vector k of the float32.
 template <std::size_t N, typename T>
 HWY_INLINE hn::Vec<U16<F32<N>>> words_of_vector(const Stored<T, N>& s, std::size_t k) {
   if constexpr (kPaired<N>) {
@@ -19,8 +19,8 @@ HWY_INLINE hn::Vec<U16<F32<N>>> words_of_vector(const Stored<T, N>& s, std::size
 // bfloat16: the upper halves of float32.
 
 #if HWY_TARGET == HWY_AVX3
-// Constants in instructions of our own stay in registers. Those that a compiler knows it makes anew
-// in each turn of a loop, which takes a Zen 5 two cycles for a mask.
+// Constants from inline assembly stay in registers. The compiler rebuilds other constants in each
+// iteration, which takes a Zen 5 two cycles for a mask.
 HWY_INLINE __mmask32 constant_mask(std::uint32_t bits) {
   __mmask32 mask;
   asm("kmovd %1, %0" : "=k"(mask) : "r"(bits));
@@ -56,8 +56,9 @@ HWY_INLINE Pack<float, N> value_of(const Stored<BFloat16, N>& s) {
   return p;
 }
 
-/// The upper halves, plus 1 where the lower ones are more than half of it, or half of it and the
-/// upper odd; an arithmetic's NaN, whose highest bit of fraction is set, stays as it is.
+/// Rounds to nearest even: the upper halves, plus 1 if the lower ones are more than half, or
+/// exactly half with an odd upper one. A NaN from arithmetic, with the highest bit of the fraction
+/// set, is unchanged.
 template <class D>
 HWY_INLINE hn::Vec<D> round_to_even(D d, hn::Vec<D> upper, hn::Vec<D> lower) {
   const auto one = hn::Set(d, 1);
@@ -69,7 +70,7 @@ HWY_INLINE hn::Vec<D> round_to_even(D d, hn::Vec<D> upper, hn::Vec<D> lower) {
 }
 
 #if HWY_TARGET == HWY_AVX3
-/// AVX512_BF16, which Highway's target does not take for granted.
+/// AVX512_BF16, which Highway's target does not require.
 inline const bool kRoundsToBFloat16 = __builtin_cpu_supports("avx512bf16") != 0;
 
 template <std::size_t N>
@@ -83,8 +84,8 @@ HWY_INLINE bool has_subnormal(const Pack<float, N>& p) {
   return found;
 }
 
-// volatile: else a compiler may move the instruction to where it is not known to be there.
-// By value: an array that is written this way goes through memory.
+// volatile: else a compiler may move the instruction to code that runs without AVX512_BF16. The
+// result is returned by value: an array written this way would go through memory.
 template <class D, class V>
 HWY_INLINE hn::Vec<D> convert(D, V v) {
   hn::Vec<D> words;
@@ -98,8 +99,8 @@ HWY_INLINE hn::Vec<D> convert(D, V low, V high) {
   return words;
 }
 
-/// The words that one instruction for each vector of them rounds to, where there is one. It takes
-/// subnormal numbers for 0.
+/// Rounds with one instruction for each vector of words, on processors that have it. The
+/// instruction flushes subnormal numbers to 0.
 template <std::size_t N>
 HWY_INLINE Stored<BFloat16, N> round_at_once(const Pack<float, N>& p) {
   Stored<BFloat16, N> s;
@@ -112,8 +113,8 @@ HWY_INLINE Stored<BFloat16, N> round_at_once(const Pack<float, N>& p) {
   }
   return s;
 }
-/// Whether that took one of the values that are meant for 0 that is not. It cannot have where each
-/// of these words has one of the bits `exponent`, which is asked first.
+/// Whether round_at_once() flushed a nonzero value. This is impossible if each word has one of the
+/// bits `exponent`, which is tested first.
 template <std::size_t N, typename Count>
 HWY_INLINE bool lost_subnormal(const Pack<float, N>& p, const Stored<BFloat16, N>& words,
                                std::uint16_t exponent, Count count) {
@@ -163,8 +164,8 @@ HWY_INLINE Stored<BFloat16, N> as_stored(BFloat16, const Pack<float, N>& p,
 #endif
   return round_in_words(p);
 }
-/// The same of sums of `x` and another bfloat16. They are 0 too often for a branch to be foreseen,
-/// but subnormal only where x is below 2^−111: else both are multiples of 2^−119.
+/// The same for sums of `x` and another bfloat16. They are 0 too often for a predictable branch,
+/// but subnormal only if x is below 2^−111: else both are multiples of 2^−119.
 template <std::size_t N, typename Count>
 HWY_INLINE Stored<BFloat16, N> sum_as_stored(const Pack<float, N>& sum,
                                              [[maybe_unused]] const BFloat16* x, Count count) {
@@ -199,7 +200,7 @@ HWY_INLINE hn::Vec<U16<D>> to_half(D, hn::Vec<D> v) {
   return hn::BitCast(U16<D>(), hn::DemoteTo(hn::Rebind<hwy::float16_t, D>(), v));
 }
 #else
-// As Float16's own conversions.
+// The same conversions as Float16's own.
 template <class D>
 HWY_NOINLINE hn::Vec<D> from_half(D f, hn::Vec<U16<D>> words) {
   const U32<D> u;

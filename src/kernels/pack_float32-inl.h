@@ -11,7 +11,7 @@ using U32 = hn::RebindToUnsigned<D>;
 template <class D>
 using U16 = hn::Rebind<std::uint16_t, D>;
 
-/// Values of one vector of a pack, and how many vectors it has.
+/// The number of values in one vector of a pack, and the number of its vectors.
 template <std::size_t N>
 inline constexpr std::size_t kVector = hn::MaxLanes(F32<N>());
 template <std::size_t N>
@@ -90,11 +90,11 @@ HWY_INLINE float largest(const Pack<float, N>& p) {
   return hn::GetLane(hn::MaxOfLanes(F32<N>(), value));
 }
 
-/// Which of vector k's values are among the first `tail.count` of a pack.
+/// Returns the mask of vector k's values that are among the first `tail.count` of a pack.
 template <class D>
 HWY_INLINE hn::Mask<D> tail_mask(D d, Tail tail, std::size_t k) {
 #if HWY_TARGET == HWY_AVX3
-  // One number for all vectors: hn::FirstN() of what is left for each has branches.
+  // One number serves all vectors: hn::FirstN() of each vector's rest would branch.
   static_cast<void>(d);
   constexpr std::size_t kSize = hn::MaxLanes(D());
   constexpr std::uint64_t kLanes =
@@ -176,7 +176,7 @@ HWY_INLINE Pack<float, 4> tree_sums(const Pack<float, N> (&p)[4]) {
   return {{hn::Add(hn::ConcatEven(d, last, first), hn::ConcatOdd(d, last, first))}};
 }
 
-/// Writes value k of each pack, one beside the other, to + k·stride.
+/// Writes value k of the packs, side by side, to `to` + k·stride.
 HWY_INLINE void store_columns(const Pack<float, 4>& a, const Pack<float, 4>& b, float* to,
                               std::size_t stride) {
   const F32x4 d;

@@ -1,11 +1,11 @@
-/// A part of pack-inl.h: how packs of float32 are loaded and stored, whole or in part, as float32
-/// or as words of 16 bits.
+/// A part of pack-inl.h: loads and stores of packs of float32, whole or in part, as float32 or as
+/// words of 16 bits.
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
-// Vector k of a pack that begins at `from` or `to`.
+// Loads or stores vector k of a pack that begins at `from` or `to`.
 
 template <class D, typename T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> load_vector(D d, const T* from, std::size_t k, Full) {
@@ -20,9 +20,9 @@ HWY_INLINE void store_vector(hn::Vec<D> v, D d, T* to, std::size_t k, Full) {
   }
 }
 
-// Of a pack that is not whole nothing behind its part is touched, and the values behind it are 0:
-// by masks, or by way of a buffer, in functions of their own: they would be most of a kernel's
-// code.
+// Loads and stores of a partial pack touch no memory after its part, and the remaining values are
+// 0. They use masks or a buffer, in functions that are not inlined: they would be most of a
+// kernel's code.
 
 template <class D, typename T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> load_vector(D d, const T* from, std::size_t k, Tail tail) {
@@ -31,15 +31,16 @@ HWY_INLINE hn::Vec<D> load_vector(D d, const T* from, std::size_t k, Tail tail) 
 template <Stores kStores, class D, typename T = hn::TFromD<D>>
 HWY_INLINE void store_vector(hn::Vec<D> v, D d, T* to, std::size_t k, Tail tail) {
   if constexpr (kStores == Stores::kNonTemporal) {
-    // There are no masks past the caches, and a store of no value still brings its line in.
+    // There are no masked non-temporal stores, and a masked store without values still loads its
+    // line.
     if ((k + 1) * hn::MaxLanes(d) <= tail.count) return store_vector<kStores>(v, d, to, k, Full());
     if (k * hn::MaxLanes(d) >= tail.count) return;
   }
   hn::BlendedStore(v, tail_mask(d, tail, k), d, to + k * hn::MaxLanes(d));
 }
 
-// Memory of 16-bit types: as many words as a pack has values. One vector of words stands for one
-// vector of float32, or for two.
+// Memory of 16-bit types has a word for each value of a pack. One vector of words corresponds to
+// one vector of float32, or to two.
 
 template <std::size_t N>
 using Word = hn::CappedTag<std::uint16_t, N>;
@@ -48,7 +49,7 @@ inline constexpr std::size_t kWordVectors = N / hn::MaxLanes(Word<N>());
 template <std::size_t N>
 inline constexpr bool kPaired = kVectors<N> == 2 * kWordVectors<N>;
 
-/// The vectors that memory of type T is read and written in: of float32, or of words.
+/// The vectors that access memory of type T: of float32, or of words.
 template <typename T, std::size_t N>
 using Storage = std::conditional_t<std::is_same_v<T, float>, F32<N>, Word<N>>;
 template <typename T, std::size_t N>
@@ -83,7 +84,7 @@ HWY_INLINE void store_vectors(const Stored<T, N>& s, T* to, Count count) {
     store_vector<kStores>(s.v[k], D(), reinterpret_cast<hn::TFromD<D>*>(to), k, count);
   }
 }
-/// The first values of a vector.
+/// Stores the first values of a vector.
 template <class D, typename T = hn::TFromD<D>>
 HWY_NOINLINE void store_some(hn::Vec<D> v, T* to, std::size_t count) {
   HWY_ALIGN T buffer[hn::MaxLanes(D())];

@@ -1,13 +1,14 @@
-/// A part of pack-inl.h: loops over the values: for double, which is there for references and tests
-/// (and of which WebAssembly's highway has no vectors), and for every type where there are no
-/// vectors. They are called, not inlined: few wait for them, and a kernel of calls compiles in a
+/// A part of pack-inl.h: packs as loops over their values. They serve double, for references and
+/// tests (WebAssembly's highway has no vectors of it), and every type on targets without vectors.
+/// They are called, not inlined: their speed rarely matters, and a kernel of calls compiles in a
 /// tenth of the time.
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
-// Left as loops, for a compiler to vectorize: unrolled they take very long to compile.
+// The loops are not unrolled, so that a compiler can vectorize them: unrolled they take very long
+// to compile.
 #undef ADDNORM_EACH_LANE
 #define ADDNORM_EACH_LANE ADDNORM_NO_UNROLL for (std::size_t l = 0; l < N; ++l)
 
@@ -65,7 +66,7 @@ HWY_NOINLINE Pack<T, N> max(const Pack<T, N>& a, const Pack<T, N>& b) {
   ADDNORM_EACH_LANE p.v[l] = a.v[l] > b.v[l] ? a.v[l] : b.v[l];
   return p;
 }
-/// Bit l is set where lane l of a is below b's; not where one is NaN.
+/// Returns bit l set if lane l of a is below b's; it is not set for NaN.
 template <Looped T, std::size_t N>
 HWY_NOINLINE unsigned below(const Pack<T, N>& a, const Pack<T, N>& b) {
   unsigned bits = 0;
@@ -78,14 +79,14 @@ HWY_NOINLINE Pack<T, N> abs(const Pack<T, N>& a) {
   ADDNORM_EACH_LANE p.v[l] = a.v[l] < 0 ? -a.v[l] : a.v[l];
   return p;
 }
-/// `yes` where a is below b, elsewhere `no`, and where one of them is NaN.
+/// Returns `yes` where a is below b, else `no`, also for NaN.
 template <Looped T, std::size_t N>
 HWY_NOINLINE Pack<T, N> if_below(const Pack<T, N>& a, const Pack<T, N>& b, const Pack<T, N>& yes,
                                  Pack<T, N> no) {
   ADDNORM_EACH_LANE no.v[l] = a.v[l] < b.v[l] ? yes.v[l] : no.v[l];
   return no;
 }
-/// The largest value; any value where one is NaN.
+/// Returns the largest value; any value if one is NaN.
 template <Looped T, std::size_t N>
 HWY_NOINLINE T largest(const Pack<T, N>& p) {
   T value = p.v[0];
@@ -93,7 +94,7 @@ HWY_NOINLINE T largest(const Pack<T, N>& p) {
   return value;
 }
 
-/// The values that are meant, and 0 in place of the others.
+/// Returns the valid values, and 0 in place of the others.
 template <typename T, std::size_t N>
 HWY_INLINE Pack<T, N> keep(const Pack<T, N>& p, Full) {
   return p;
@@ -103,7 +104,7 @@ HWY_NOINLINE Pack<T, N> keep(Pack<T, N> p, Tail tail) {
   ADDNORM_EACH_LANE p.v[l] = l < tail.count ? p.v[l] : T{0};
   return p;
 }
-/// The same with `other` in their place.
+/// Returns the valid values, and `other` in place of the others.
 template <typename T, std::size_t N>
 HWY_INLINE Pack<T, N> keep(const Pack<T, N>& p, Full, T) {
   return p;
@@ -150,8 +151,8 @@ template <Looped V, std::size_t N>
 HWY_NOINLINE Pack<V, 4> first_four(const Pack<V, N>& p) {
   return {{p.v[0], p.v[1], p.v[2], p.v[3]}};
 }
-/// A pack's values, added as a tree until four are left: lanes l and l + N/2 are added, then l and
-/// l + N/4, and so on.
+/// Adds a pack's values as a tree until four are left: lanes l and l + N/2 are added, then l and l
+/// + N/4, and so on.
 template <Looped V, std::size_t N>
 HWY_NOINLINE Pack<V, 4> fold(Pack<V, N> p) {
   for (std::size_t half = N / 2; half >= 4; half /= 2) {
@@ -159,13 +160,13 @@ HWY_NOINLINE Pack<V, 4> fold(Pack<V, N> p) {
   }
   return first_four(p);
 }
-/// The same down to one.
+/// Adds a pack's values as a tree until one is left.
 template <Looped V, std::size_t N>
 HWY_NOINLINE V tree_sum(const Pack<V, N>& p) {
   const Pack<V, 4> l = fold(p);
   return (l.v[0] + l.v[2]) + (l.v[1] + l.v[3]);
 }
-/// The same for four packs, which become one.
+/// tree_sum() of four packs, as one pack.
 template <Looped V, std::size_t N>
 HWY_NOINLINE Pack<V, 4> tree_sums(const Pack<V, N> (&p)[4]) {
   return {{tree_sum(p[0]), tree_sum(p[1]), tree_sum(p[2]), tree_sum(p[3])}};

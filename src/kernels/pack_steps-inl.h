@@ -4,7 +4,7 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
-/// A pack as memory of type T holds it.
+/// A pack as stored in memory of type T.
 template <typename T, typename V, std::size_t N, typename Count>
 HWY_INLINE Stored<T, N> rounded(const Pack<V, N>& p, [[maybe_unused]] Count count) {
   if constexpr (std::is_same_v<T, BFloat16> && !Looped<V>) {
@@ -19,11 +19,12 @@ HWY_INLINE void store(const Pack<V, N>& p, T* to, Count count) {
 }
 
 #undef ADDNORM_BODY
-/// For the bodies of loops over packs: a lambda is not of the instruction set around it by itself.
+/// For the bodies of loops over packs: a lambda does not inherit the instruction set of the
+/// function around it.
 #define ADDNORM_BODY __attribute__((always_inline)) HWY_ATTR
 
-/// What goes through many operations one by one does so in packs of two vectors: longer ones would
-/// not stay in registers.
+/// The size of packs that go through many operations: two vectors, because longer packs would spill
+/// registers.
 template <typename V>
 inline constexpr std::size_t kSmallPack = 4;
 #if HWY_TARGET != HWY_SCALAR
@@ -31,7 +32,7 @@ template <>
 inline constexpr std::size_t kSmallPack<float> = 2 * kVector<kPack>;
 #endif
 
-/// Whether loops over steps have a body for full ones beside the one for tails.
+/// Whether loops over steps have a separate body for full steps.
 inline constexpr bool kFullSteps = HWY_TARGET != HWY_SCALAR;
 
 /// Calls body(i, count) for the packs of 0 … n − 1 that begin at i.
@@ -44,9 +45,9 @@ HWY_INLINE void for_each_pack(std::size_t n, const Body& body) {
   for (; i < n; i += N) body(i, Tail{HWY_MIN(N, n - i)});
 }
 
-/// What a loop over S and B takes in one step: as few values as its instructions take at a time, so
-/// that all it needs stays in registers. Two vectors of float32 round to one of 16 bits; where
-/// there are many registers two of those are rounded together.
+/// The number of values in one step of a loop over S and B: as few as its instructions process at
+/// once, so that everything stays in registers. Two vectors of float32 round to one of 16 bits;
+/// with many registers, two of those are rounded together.
 template <typename S, typename B>
 inline constexpr std::size_t kStep = kPack;
 #if HWY_TARGET != HWY_SCALAR
@@ -58,7 +59,8 @@ template <>
 inline constexpr std::size_t kStep<float, BFloat16> = kStep<BFloat16, BFloat16>;
 #endif
 
-/// Steps of N values in a pack, one where they are longer, and the lanes that each is summed in.
+/// The number of steps of N values in a pack (1 if they are longer), each with its own lanes for
+/// sums.
 template <std::size_t N>
 inline constexpr std::size_t kSteps = N < kPack ? kPack / N : 1;
 template <typename V, std::size_t N>
@@ -75,7 +77,7 @@ HWY_INLINE void add_lanes(Pack<V, M>& lanes, const Pack<V, N>& p) {
   }
 }
 
-/// fold() of a pack that stands in parts, each a member of one of `lanes`.
+/// fold() of a pack in parts, each a member of one of `lanes`.
 template <typename V, std::size_t N, typename Lanes>
 HWY_INLINE Pack<V, 4> fold(const Lanes (&lanes)[kSteps<N>], Pack<V, N> Lanes::*part) {
   Pack<V> p;
@@ -86,18 +88,18 @@ HWY_INLINE Pack<V, 4> fold(const Lanes (&lanes)[kSteps<N>], Pack<V, N> Lanes::*p
   return fold(p);
 }
 
-/// Lanes to which nothing has been added.
+/// Sets lanes to 0.
 template <std::size_t N, typename Lanes>
 HWY_INLINE void clear(Lanes (&lanes)[kSteps<N>]) {
   ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps<N>; ++k) lanes[k] = Lanes::zero();
 }
 
-/// Calls body(i, k, count, lanes[k]) for the steps of N values of 0 … n − 1 that begin at i; k is
-/// the place of a step in its pack, and lanes[k] what is summed in it.
+/// Calls body(i, k, count, lanes[k]) for the steps of N values of 0 … n − 1 that begin at i. k is
+/// the index of a step in its pack, and lanes[k] holds its sums.
 template <std::size_t N, typename Lanes, typename Body>
 HWY_INLINE void for_each_step(std::size_t n, Lanes (&lanes)[kSteps<N>], const Body& body) {
   constexpr std::size_t kTurn = kSteps<N> * N;
-  Lanes sums[kSteps<N>];  // in registers, as lanes[k] of any k cannot be
+  Lanes sums[kSteps<N>];  // in registers, unlike lanes[k] with a variable k
   ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps<N>; ++k) sums[k] = lanes[k];
   std::size_t i = 0;
   if constexpr (kFullSteps) {
@@ -108,7 +110,7 @@ HWY_INLINE void for_each_step(std::size_t n, Lanes (&lanes)[kSteps<N>], const Bo
     }
   }
   if (i < n) {
-    Lanes ends[kSteps<N>];  // in memory, for the few rows that need it
+    Lanes ends[kSteps<N>];  // in memory, for the few rows that need them
     ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps<N>; ++k) ends[k] = sums[k];
     ADDNORM_NO_UNROLL for (std::size_t k = 0; i < n; ++k, i += N) {
       body(i, k, Tail{HWY_MIN(N, n - i)}, ends[k % kSteps<N>]);
@@ -118,7 +120,7 @@ HWY_INLINE void for_each_step(std::size_t n, Lanes (&lanes)[kSteps<N>], const Bo
   ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps<N>; ++k) lanes[k] = sums[k];
 }
 
-/// The same where nothing is summed: calls body(i, k, count).
+/// The same without sums: calls body(i, k, count).
 template <std::size_t N, typename Body>
 HWY_INLINE void for_each_step(std::size_t n, const Body& body) {
   struct Nothing {};

@@ -16,7 +16,7 @@ std::size_t bytes_of(const MatrixView<T>& matrix) {
   return matrix.size() * sizeof(T);
 }
 
-/// Whether every row begins a cache line, as non-temporal stores need it.
+/// Whether every row begins a cache line, which non-temporal stores need.
 template <typename T>
 bool streamable(const MatrixView<T>& matrix) {
   return reinterpret_cast<std::uintptr_t>(matrix.data) % kLine == 0 &&
@@ -28,11 +28,11 @@ bool same_place(const MatrixView<T>& a, const MatrixView<U>& b) {
   return !a.empty() && static_cast<const void*>(a.data) == static_cast<const void*>(b.data);
 }
 
-/// Where in a page a kernel's own rows of `row_bytes` should begin, which it reads and writes in
-/// one loop with rows that it reads at `inputs` and writes at `outputs`; null ones do not count. On
-/// many processors a load waits for an earlier store whose address has the same lower 12 bits, as
-/// if it read what that has written (4K aliasing). So they begin at the line from which it is
-/// farthest back to an input and on to an output.
+/// Returns the best place in a page for a kernel's own rows of `row_bytes`, which it accesses in
+/// one loop with rows that it reads at `inputs` and writes at `outputs`. Null pointers are ignored.
+/// On many processors a load waits for an earlier store whose address has the same lower 12 bits,
+/// as if it read the stored value (4K aliasing). So the rows begin at the line with the largest
+/// distance back to an input and forward to an output.
 std::size_t place_in_page(std::initializer_list<const void*> inputs,
                           std::initializer_list<const void*> outputs, std::size_t row_bytes);
 

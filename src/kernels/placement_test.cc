@@ -23,7 +23,7 @@ TEST(PlaceInPage, BeginsALineAndDoesNotCountWhatIsAbsent) {
 }
 
 TEST(PlaceInPage, TakesPlacesForTheSameThatRowsTakeInTurns) {
-  // Rows of 2048 bytes: 0x900 is as far from 0x100 as the next row is.
+  // With rows of 2048 bytes, 0x900 has the distance of the next row from 0x100.
   EXPECT_EQ(place_in_page({at(0x10100), at(0x20900), at(0x30400)}, {}, 2048), 0x100);
 }
 

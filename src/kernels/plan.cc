@@ -12,37 +12,38 @@
 namespace addnorm::kernels {
 namespace {
 
-// The numbers, each with what it gained where it was measured: docs/kernels.csv.
+// The constants of plan(); docs/kernels.csv has the measured gain of each.
 
-constexpr std::size_t kLargeL1 = 48 << 10;  // Zen 4 and Zen 5 differ; so do 32 and 48 KB
-constexpr double kMostOfCache = 0.75;       // of the last level: more comes from memory
+constexpr std::size_t kLargeL1 = 48 << 10;  // separates Zen 4 from Zen 5, and 32 from 48 KB
+constexpr double kMostOfCache = 0.75;       // of the last level: larger inputs come from memory
 constexpr std::size_t kTile = 1024;         // γ, β and one row of it take 12 KB of L1
 static_assert(kTile % kBlock == 0);         // rows are summed and written by whole blocks
 constexpr std::size_t kGroup = kRowGroup;   // one root and one division serve four rows
 
-constexpr std::size_t kRegisterRows = 8;         // two groups: one alone waits for its sums
-constexpr std::size_t kRegisterPrefetch = 1024;  // in the last-level cache up to a third
+constexpr std::size_t kRegisterRows = 8;  // two groups: one group alone waits for its sums
+// for inputs in the last-level cache, up to a third of it
+constexpr std::size_t kRegisterPrefetch = 1024;
 
 constexpr std::size_t kOptionsFeatures = 1024;   // in the caches, with options
 constexpr std::size_t kTwoPassFeatures = 256;    // two groups fit L1 twice over
 constexpr std::size_t kTwoPassFromMemory = 128;  // wider rows stream better one by one
-constexpr std::size_t kGroupPrefetch = 4096;     // and a group and a row: else it comes too late
+constexpr std::size_t kGroupPrefetch = 4096;  // a group and a row: a shorter distance is too late
 
-constexpr std::size_t kGroupBytes = 2048;    // of a row: four wider ones do not stay in L1
+constexpr std::size_t kGroupBytes = 2048;    // of a row: four wider rows do not stay in L1
 constexpr std::size_t kWideFeatures = 2048;  // γ and β do not stay in L1: share them by tiles
-constexpr std::size_t kWideRows = 8;         // that share them, and take half of L2 at most
+constexpr std::size_t kWideRows = 8;  // rows that share γ and β; they take at most half of L2
 constexpr std::size_t kWidePrefetch = 3072;  // float32 forward
 
 constexpr std::size_t kShortPrefetch = 512;  // bytes ahead where L1 is small
-constexpr std::size_t kLongPrefetch = 4096;  // and where it is large
+constexpr std::size_t kLongPrefetch = 4096;  // and if L1 is large
 
 constexpr std::size_t kBackwardTwoPass = 128;      // float32 where L1 is small, and from memory
 constexpr std::size_t kBackwardPipelined = 1024;   // float32 from memory, where L1 is small
 constexpr std::size_t kBackwardPipelined16 = 512;  // 16 bits from memory, where L1 is small
-constexpr std::size_t kBackwardPairs = 2;          // of 16 bits, where four do not stay in L1
+constexpr std::size_t kBackwardPairs = 2;          // for 16 bits, if four rows do not stay in L1
 constexpr std::size_t kBackwardGroupBytes = 1024;
 
-/// Whether there are loops for just this, beside those that look at all options as they go.
+/// Whether there are specialized loops for this case, besides those that test all options.
 bool has_fast_loops(const Problem& problem, const Machine& machine) {
   const std::string_view set = machine.instruction_set;
   const bool mixed_float16 = problem.float16 && problem.stream_bytes == 4;
@@ -55,7 +56,7 @@ bool fits_registers(const Problem& problem) {
 Plan from_registers() {
   return {.loop = Loop::kRegisters, .rows = kRegisterRows, .prefetch = kRegisterPrefetch};
 }
-/// Groups of rows, of which the next is read before one is written.
+/// Returns a plan for groups of rows: the next group is read before one is written.
 Plan groups_in_two_passes() {
   return {.loop = Loop::kTwoPass, .rows = kGroup, .software_pipelined = true};
 }
@@ -114,8 +115,8 @@ Plan backward(const Problem& problem, const Machine& machine, bool from_memory) 
   return features < kBackwardPipelined ? two_pass(1) : pipelined(1, kShortPrefetch);
 }
 
-/// Non-temporal stores pay where the outputs do not fit the cache beside the inputs. What is
-/// overwritten is in the cache already; only y over an input gains, unless rows are narrow.
+/// Non-temporal stores are faster if the outputs do not fit the cache together with the inputs. An
+/// overwritten input is in the cache already: only y over an input gains, unless rows are narrow.
 Stores stores_of(const Problem& problem, const Machine& machine) {
   constexpr std::size_t kNarrow = 64;
   const bool fits = problem.bytes < machine.last_level;
@@ -143,7 +144,7 @@ Plan plan(const Problem& problem, const Machine& machine) {
   if (from_memory && plan.rows > 1 && plan.rows <= kGroup && row_bytes <= kGroupBytes) {
     plan.prefetch = std::max((plan.rows + 1) * row_bytes, kGroupPrefetch);
   }
-  // What comes after a row that is not contiguous is the same column of the next one.
+  // After a row that is not contiguous, the next access is the same column of the next row.
   if (!problem.contiguous && plan.prefetch > 0) plan.prefetch = std::max(plan.prefetch, row_bytes);
   return plan;
 }
@@ -167,7 +168,7 @@ void force_plan(const std::optional<Plan>& plan) {
 Plan plan_call(const Problem& problem) {
   if (!forced) return plan(problem, machine());
   Plan plan = *forced;
-  // Others would trap, and only modes that read from memory have them.
+  // Non-temporal stores need aligned rows, and only loops that read from memory have them.
   if (!problem.aligned || !plan.from_memory) plan.stores = Stores::kCached;
   return plan;
 }

@@ -1,8 +1,8 @@
 #pragma once
 
-/// How a call of a norm kernel goes over its rows: chosen here, once a call, by rules over shape,
-/// types and machine; carried out by the loops of forward_loops-inl.h and backward_loops-inl.h. No
-/// plan changes a bit of the results.
+/// The way a call of a norm kernel goes over its rows. It is chosen once a call, by rules over
+/// shape, types and machine. The loops of forward_loops-inl.h and backward_loops-inl.h carry it
+/// out. No plan changes a bit of the results.
 
 #include <cstddef>
 #include <optional>
@@ -21,9 +21,9 @@ struct Problem {
   std::size_t stream_bytes = 4;  ///< of one element of the residual stream
   std::size_t rows = 0;
   std::size_t features = 0;
-  std::size_t bytes = 0;   ///< that the call must read and write
+  std::size_t bytes = 0;   ///< bytes that the call must read and write
   bool adds = true;        ///< whether there is a branch, or a residual gradient
-  bool plain = true;       ///< no skip or gain but 1, no dropout
+  bool plain = true;       ///< whether skip and gain are 1, and there is no dropout
   bool float16 = false;    ///< whether a matrix is stored as float16
   bool in_place = false;   ///< whether an output overwrites an input
   bool aligned = true;     ///< whether all rows of the outputs begin cache lines
@@ -31,19 +31,19 @@ struct Problem {
 };
 
 enum class Loop {
-  kRegisters,  ///< rows that stay in registers from the first load to the last store
+  kRegisters,  ///< rows stay in registers from the first load to the last store
   kTwoPass,    ///< rows are read, and then read again from the cache to be written
   kPipelined,  ///< rows are read in the loop that writes the rows before them
-  kWide,       ///< forward rows that are wider than the staging buffer, block by block
+  kWide,       ///< forward rows wider than the staging buffer, block by block
 };
 
-/// The features of the widest rows for which there is Loop::kRegisters, by the bytes of a value of the
-/// stream. Wider rows of float32 spill; 64 is the width of most attention heads.
+/// The number of features of the widest rows for Loop::kRegisters, by the bytes of a value of the
+/// stream. Wider rows of float32 spill registers; 64 is the width of most attention heads.
 constexpr std::size_t register_features(std::size_t stream_bytes) {
   return stream_bytes == 2 ? 64 : 32;
 }
 
-/// How rows are taken.
+/// The chosen loop and its parameters.
 struct Plan {
   Loop loop = Loop::kTwoPass;
   std::size_t rows = 4;      ///< at a time
@@ -51,25 +51,25 @@ struct Plan {
                              ///< next columns; a multiple of kBlock
   std::size_t prefetch = 0;  ///< bytes of the stream ahead, into L1; 0: left to the hardware
   Stores stores = Stores::kCached;
-  bool from_memory = false;  ///< whether the last-level cache holds too little of what is read
-  bool software_pipelined = false;  ///< kTwoPass: rows are read before the rows before are written
+  bool from_memory = false;  ///< whether the last-level cache holds too little of the inputs
+  /// kTwoPass: rows are read before the previous ones are written
+  bool software_pipelined = false;
 };
 
-/// The plan for a problem on a machine.
+/// Returns the plan for a problem on a machine.
 Plan plan(const Problem& problem, const Machine& machine);
 
-/// In words, such as "two-pass, 8 rows, tile 1024, hardware prefetch, cached stores".
+/// Returns a description such as "two-pass, 8 rows, tile 1024, hardware prefetch, cached stores".
 std::string describe(const Plan& plan);
 
-/// From now on every call takes `plan`, as far as it can: other types, options or widths than a
-/// loop takes go through kTwoPass, or kWide. Empty: plan() decides. For tests, while no kernel
-/// runs.
+/// Makes every call use `plan`, as far as possible: types, options and widths that its loop does
+/// not support use kTwoPass or kWide. Empty: plan() decides. For tests; no kernel may be running.
 void force_plan(const std::optional<Plan>& plan);
 
-/// The plan for a call: plan() of this problem and machine(), or the forced one.
+/// Returns the plan for a call: plan() of this problem and machine(), or the forced one.
 Plan plan_call(const Problem& problem);
 
-/// The features of which a thread can stage a row in memory of its own.
+/// The bytes of a row that a thread can stage in its own memory.
 inline constexpr std::size_t kStagingBytes = std::size_t{64} << 10;
 template <typename V>
 inline constexpr std::size_t kStagedFeatures = kStagingBytes / sizeof(V);

@@ -18,8 +18,8 @@ Problem problem(Direction direction, std::size_t element_bytes, std::size_t rows
           .bytes = 4 * element_bytes * rows * features};
 }
 
-/// Loop, rows, prefetch and stores in short, as "two-pass 8" or "pipelined 1 +512 nt"; a tile where
-/// it is not 1024.
+/// Returns loop, rows, prefetch and stores in short, such as "two-pass 8" or "pipelined 1 +512 nt";
+/// also the tile unless it is 1024.
 std::string in_short(const Plan& plan) {
   constexpr const char* kLoops[] = {"registers", "two-pass", "pipelined", "wide"};
   return fmt::format("{} {}{}{}{}", kLoops[static_cast<int>(plan.loop)], plan.rows,
@@ -33,7 +33,7 @@ struct Shape {
 };
 constexpr Shape kShapes[] = {{8192, 4096}, {8192, 768}, {64, 768}, {1024, 64}, {65536, 32}};
 
-/// What a change of a number changes, on five machines at twenty problems: so it is seen here.
+/// Shows the effect of a changed constant on five machines and twenty problems.
 TEST(Plan, IsHeldForFiveMachinesAtTwentyProblems) {
   std::map<std::string, std::string> plans;
   for (const Machine& machine : known_machines()) {

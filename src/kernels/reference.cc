@@ -7,7 +7,7 @@
 namespace addnorm::kernels::reference {
 namespace {
 
-/// Where value i belongs, and how many belong together.
+/// The index of each value's set, and the sizes of sets.
 struct Sets {
   const Norm& norm;
 
@@ -134,7 +134,7 @@ NormGradients norm_backward(const Norm& norm, const Values& dy) {
   const NormOutput out = norm_forward(norm);
   NormGradients grad{Values(n), Values(norm.shape.channels), Values(norm.shape.channels)};
 
-  // d_… is the gradient of …; x̂ = d/deviation with d = x − mean.
+  // d_a is the gradient of a; x̂ = d/deviation with d = x − mean.
   Values d_d(n);
   Values d_deviation(set.count());
   for (std::size_t i = 0; i < n; ++i) {
@@ -147,7 +147,8 @@ NormGradients norm_backward(const Norm& norm, const Values& dy) {
     d_d[i] = d_x_hat / deviation;
     d_deviation[set(i)] -= d_x_hat * d / (deviation * deviation);
   }
-  // deviation = √(variance + ε) or √variance + ε, whose slope where variance = 0 meets d = 0.
+  // deviation = √(variance + ε) or √variance + ε. Its slope at variance = 0 is irrelevant, because
+  // d = 0.
   Values d_variance(set.count());
   for (std::size_t k = 0; k < set.count(); ++k) {
     const double root = norm.options.epsilon_at == EpsilonAt::kVariance
@@ -196,7 +197,7 @@ auto at(const Values& values, std::size_t lanes, std::size_t size) {
     return values[(r * lanes + lane) * size + c];
   };
 }
-/// rows × lanes × size values of what value(r, lane, c) gives.
+/// Returns a rows × lanes × size tensor of value(r, lane, c).
 template <typename Value>
 Values tensor(std::size_t rows, std::size_t lanes, std::size_t size, const Value& value) {
   Values values;
@@ -276,7 +277,7 @@ LanesGradients lanes_backward(const Lanes& l, const Values& d_sum, const Values&
       });
   const auto g = at(g_values, l.made_lanes, l.features);
 
-  // Of what is mixed: Σ over lanes of X′; of the numbers of mixes: Σ over features.
+  // For mixed values, Σ over lanes of X′; for the numbers of mixes, Σ over features.
   const auto transposed = [&](std::size_t lanes, const auto& mix) {
     return tensor(l.rows, lanes, l.features, [&](std::size_t r, std::size_t j, std::size_t c) {
       return dot(
@@ -315,7 +316,7 @@ Values softmax(const Values& scores, const std::vector<bool>& blocked) {
 }
 
 long double activation(Activation activation, long double x) {
-  // As numbers: clang 19 of Debian 13 crashes where it computes a root of 128 bits for WebAssembly.
+  // Constants: clang 19 of Debian 13 crashes on a 128-bit square root for WebAssembly.
   constexpr long double kSqrt2 = std::numbers::sqrt2_v<long double>;
   constexpr long double kSqrt2OverPi = kSqrt2 * std::numbers::inv_sqrtpi_v<long double>;
   switch (activation) {

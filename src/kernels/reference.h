@@ -1,8 +1,8 @@
 #pragma once
 
-/// The kernels once more: plain float64 loops, straight from the textbook, for tests to compare
-/// with. Backward goes through deviation, variance and mean by the chain rule, one step at a time.
-/// Nothing here is shared with the kernels, and nothing is fast.
+/// References for tests: the kernels as plain float64 loops that follow the textbook. Backward
+/// applies the chain rule through deviation, variance and mean, one step at a time. It shares no
+/// code with the kernels.
 
 #include <cstddef>
 #include <optional>
@@ -24,7 +24,7 @@ struct Shape {
   std::size_t size() const { return samples * channels * positions; }
 };
 
-/// A norm of any kind and what it is applied to.
+/// A norm of any kind and its arguments.
 struct Norm {
   NormOptions options;
   Shape shape;
@@ -64,8 +64,8 @@ struct ResidualAdd {
 };
 Values residual_add(const ResidualAdd& add);
 
-/// Lanes, rows × lanes × features: X′ = A·X + B·(mask ⊙ F), y = norm(R·X′). A mix has its numbers
-/// for each row.
+/// Lanes, rows × lanes × features: X′ = A·X + B·(mask ⊙ F), y = norm(R·X′). Each row has its own
+/// mixes.
 struct Lanes {
   std::size_t rows = 0;
   std::size_t features = 0;
@@ -85,7 +85,7 @@ struct LanesOutput {
 };
 LanesOutput lanes_forward(const Lanes& lanes);
 
-/// As X, F, A, B, R, γ and β are.
+/// Gradients with the shapes of X, F, A, B, R, γ and β.
 struct LanesGradients {
   Values dx, d_branch, d_carry, d_write, d_read, d_gamma, d_beta;
 };
@@ -94,7 +94,7 @@ LanesGradients lanes_backward(const Lanes& lanes, const Values& d_sum, const Val
 /// Softmax of the scores whose `blocked` entry is false; the others are 0.
 Values softmax(const Values& scores, const std::vector<bool>& blocked);
 
-/// In long double, so that central differences of it are a truth for float64.
+/// The function in long double, whose central differences are exact enough to test float64.
 long double activation(Activation activation, long double x);
 
 }  // namespace addnorm::kernels::reference

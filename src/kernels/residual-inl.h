@@ -18,19 +18,19 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
-/// One block of a row of s = skip ⊙ x + gain ⊙ dropout(branch), pack by pack. Without kOptions
-/// skip and gain are 1 and nothing is dropped.
+/// One block of a row of s = skip ⊙ x + gain ⊙ dropout(branch), pack by pack. Without kOptions skip
+/// and gain are 1, and there is no dropout.
 template <typename S, typename B, bool kOptions>
 struct ResidualBlock {
   using V = Arithmetic<S>;
 
   const S* x;
-  const B* branch;  ///< or null: s = skip ⊙ x
-  const V* skip;    ///< here and below: with kOptions alone
+  const B* branch;  ///< null: s = skip ⊙ x
+  const V* skip;    ///< here and below: used only with kOptions
   const V* gain;
-  const V* factors;  ///< dropout's, or null
+  const V* factors;  ///< dropout's factors, or null
 
-  /// s before it is rounded. kHasBranch: there is one, which is not tested again.
+  /// Returns s before rounding. kHasBranch: a branch is given and not tested for.
   template <std::size_t N, bool kHasBranch = false, typename Count>
   HWY_INLINE Pack<V, N> exact(std::size_t i, Count count) const {
     Pack<V, N> s = load<N>(x + i, count);
@@ -43,7 +43,7 @@ struct ResidualBlock {
     }
     return s + f;
   }
-  /// s as it is stored.
+  /// Returns s rounded to its storage type.
   template <std::size_t N, typename Count>
   HWY_INLINE Stored<S, N> rounded(const Pack<V, N>& exact, [[maybe_unused]] std::size_t i,
                                   [[maybe_unused]] Count count) const {
@@ -56,20 +56,20 @@ struct ResidualBlock {
   }
 };
 
-/// The residual sums of a call, with what their options need in the thread's memory.
+/// The residual sums of a call, with the data of their options in the thread's memory.
 template <typename S, typename B>
 class ResidualRows {
  public:
   using V = Arithmetic<S>;
 
-  /// `region` and the two behind it are this object's. Without `options` skip, gain and dropout are
-  /// not looked at.
+  /// `region` and the two regions after it belong to this object. Without `options` skip, gain and
+  /// dropout are ignored.
   ResidualRows(const ResidualAdd<S, B>& add, bool options, std::size_t region)
       : add_(add),
         skip_(FeatureVector<V>::scale(add.skip)),
         gain_(FeatureVector<V>::scale(add.gain)),
         factors_(thread_region<V>(region + 2)),
-        // 0·∞ is NaN, but a stack without residual does not look at x.
+        // 0·∞ is NaN, but a stack without residual ignores x.
         ignores_x_(!add.branch.empty() && add.skip.vector.empty() && add.skip.constant == 0) {
     if (!options) return;
     skip_.stage(thread_region<V>(region), add.x.cols, false);
@@ -78,7 +78,8 @@ class ResidualRows {
 
   const ResidualAdd<S, B>& add() const { return add_; }
 
-  /// Columns begin … begin + n − 1 of row r, at most kBlock. It is good until the next block is.
+  /// Returns columns begin … begin + n − 1 of row r, at most kBlock. Valid until the next block is
+  /// computed.
   template <bool kOptions>
   HWY_INLINE ResidualBlock<S, B, kOptions> block(std::size_t r, std::size_t begin,
                                                  std::size_t n) const {
@@ -98,7 +99,7 @@ class ResidualRows {
   }
 
  private:
-  const ResidualAdd<S, B> add_;  // a copy: a compiler must assume that stores change the caller's
+  const ResidualAdd<S, B> add_;  // a copy: the compiler must assume that stores change the caller's
   FeatureVector<V> skip_, gain_;
   V* factors_;
   bool ignores_x_;

@@ -9,7 +9,7 @@
 #define ADDNORM_KERNELS_RESIDUAL_ADD_CC
 namespace addnorm::kernels {
 
-/// Rows begin … end − 1.
+/// Computes rows begin … end − 1.
 template <typename S, typename B>
 using AddRows = void (*)(const ResidualAdd<S, B>&, const MatrixView<S>& sum, std::size_t begin,
                          std::size_t end);

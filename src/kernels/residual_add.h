@@ -6,7 +6,7 @@
 
 namespace addnorm::kernels {
 
-/// Whether s is just x, or x + branch.
+/// Whether s is x, or x + branch.
 template <typename S, typename B>
 bool is_plain(const ResidualAdd<S, B>& add) {
   return add.skip.is_one() && add.gain.is_one() && !add.dropout.active();
@@ -16,7 +16,7 @@ bool is_plain(const ResidualAdd<S, B>& add) {
 template <typename S, typename B>
 void check_residual_add(std::string_view where, const ResidualAdd<S, B>& add) {
   const auto& x = add.x;
-  check_shape(where, "x", x, x.rows, x.cols);  // the stride
+  check_shape(where, "x", x, x.rows, x.cols);  // checks the stride
   check_optional_shape(where, "branch", add.branch, x.rows, x.cols);
   check_optional_length(where, "skip", add.skip.vector, x.cols);
   check_optional_length(where, "gain", add.gain.vector, x.cols);
@@ -25,8 +25,8 @@ void check_residual_add(std::string_view where, const ResidualAdd<S, B>& add) {
           add.dropout.probability);
 }
 
-/// Adds what a residual sum reads to the memory of a call, and returns which may be overwritten: x
-/// and branch.
+/// Adds the inputs of a residual sum to the memory of a call. Returns those that may be
+/// overwritten: x and branch.
 template <typename S, typename B>
 ArgumentMemory::Set read_inputs(const ResidualAdd<S, B>& add, ArgumentMemory& memory) {
   memory.read("skip", add.skip.vector);

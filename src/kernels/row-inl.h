@@ -1,6 +1,6 @@
-/// What every norm does with one set of values: sums over it, its statistics, γ's meaning. All sums
-/// run over 32 lanes and one fixed tree, so their bits depend on nothing but the values
-/// (docs/numerics.md). Included once for each instruction set.
+/// The computations that every norm shares for one set of values: sums, statistics and the
+/// effective γ. All sums run over 32 lanes and one fixed tree, so their bits depend only on the
+/// values (docs/numerics.md). Included once for each instruction set.
 
 #if defined(ADDNORM_KERNELS_ROW_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef ADDNORM_KERNELS_ROW_INL_H
@@ -23,8 +23,8 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
-/// How far on, in bytes, what is `values` ahead in a matrix stands: in the same columns of a later
-/// row where rows do not follow one another without gaps.
+/// Returns the distance in bytes to prefetch `values` ahead in a matrix. If rows have gaps, it
+/// leads to the same columns of a later row.
 template <typename T>
 std::ptrdiff_t prefetch_distance(const MatrixView<T>& matrix, std::size_t values) {
   if (matrix.cols > 0 && !matrix.contiguous()) {
@@ -32,25 +32,25 @@ std::ptrdiff_t prefetch_distance(const MatrixView<T>& matrix, std::size_t values
   }
   return static_cast<std::ptrdiff_t>(values * sizeof(T));
 }
-/// So many bytes on, maybe behind the end.
+/// Advances the pointer by `bytes`; the result may lie past the end.
 template <typename T>
 HWY_INLINE const T* ahead(const T* here, std::ptrdiff_t bytes) {
   return reinterpret_cast<const T*>(reinterpret_cast<std::uintptr_t>(here) +
                                     static_cast<std::uintptr_t>(bytes));
 }
 
-/// Prefetches the k-th N values of a pack into L1, line by line.
+/// Prefetches N values, the k-th ones of a pack, into L1, line by line.
 template <std::size_t N, typename T>
 HWY_INLINE void prefetch(const T* from, std::size_t k) {
-  if (k * N * sizeof(T) % 64 != 0) return;  // came with the values before
+  if (k * N * sizeof(T) % 64 != 0) return;  // prefetched with the values before
   for (std::size_t line = 0; line < N * sizeof(T); line += 64) {
     __builtin_prefetch(reinterpret_cast<const char*>(from) + line, 0, 3);
   }
 }
 
-/// The sum of a row's blocks, or of the blocks of several rows. They are added in order; where a
-/// row is longer than a stretch the stretches are, with what each addition has lost (Knuth's
-/// two-sum). Of shorter rows all is one register.
+/// The sum of the blocks of one row, or of several rows. Blocks are added in order. In rows longer
+/// than a stretch, the stretches are added with compensation for the rounding errors (Knuth's
+/// two-sum). For shorter rows it is one register.
 template <typename V, typename Sum = V>
 class BlockSum {
  public:
@@ -60,7 +60,7 @@ class BlockSum {
     now_ = now_ + block;
     if (HWY_UNLIKELY(end % kStretch == 0)) end_stretch(end);
   }
-  /// The sum of a row of so many values.
+  /// Returns the sum of a row of `cols` values.
   HWY_INLINE Sum total(std::size_t cols) const {
     return HWY_LIKELY(cols <= kStretch - kBlock) ? now_ : total_of_stretches();
   }
@@ -87,12 +87,11 @@ class BlockSum {
     return all.whole_ + all.lost_;
   }
 
-  Sum now_;           ///< of this stretch
-  Sum whole_, lost_;  ///< of those before
+  Sum now_;           ///< of the current stretch
+  Sum whole_, lost_;  ///< of the stretches before
 };
 
-/// Σ value(i, count) for the packs of 0 … n − 1; a pack that is not whole must have zeros at its
-/// end.
+/// Returns Σ value(i, count) for the packs of 0 … n − 1. A partial pack must have zeros at its end.
 template <typename V, typename Value>
 HWY_INLINE V sum(std::size_t n, const Value& value) {
   BlockSum<V> total;
@@ -107,7 +106,7 @@ HWY_INLINE V sum(std::size_t n, const Value& value) {
   return total.total(n);
 }
 
-/// The values at `data`, for functions that take any source of packs.
+/// The values at `data`, as a source of packs.
 template <typename T>
 struct Memory {
   const T* data;
@@ -118,18 +117,19 @@ struct Memory {
   }
 };
 
-/// A set of values in blocks, wherever they come from and whatever they are stored in: what takes
-/// Blocks is compiled once for all of them.
+/// A set of values in blocks, with any source and storage type. Code that takes Blocks is compiled
+/// once for all of them.
 template <typename V>
 struct Blocks {
   std::size_t size;
 
   explicit Blocks(std::size_t n) : size(n) {}
-  /// The values from `begin` on, a multiple of kBlock: kBlock of them, or as many as there are
-  /// left. They stay until the next block is asked for.
+  /// Returns the values from `begin` on, a multiple of kBlock: kBlock of them, or the rest. Valid
+  /// until the next block is requested.
   virtual const V* block(std::size_t begin) const = 0;
 
-  /// Calls body(values, count, i) for each block: its values, how many, and the index of the first.
+  /// Calls body(values, count, i) for each block: its values, their number, and the index of the
+  /// first.
   template <typename Body>
   HWY_INLINE void for_each_block(const Body& body) const {
     for (std::size_t i = 0; i < size; i += kBlock) body(block(i), HWY_MIN(kBlock, size - i), i);
@@ -139,7 +139,7 @@ struct Blocks {
   ~Blocks() = default;
 };
 
-/// Values that stand in memory.
+/// Blocks of values in memory.
 template <typename V>
 struct Values final : Blocks<V> {
   const V* data;
@@ -172,7 +172,7 @@ HWY_NOINLINE Moments<V> moments(const Blocks<V>& blocks, V scale, V hi, V lo) {
   return {sum.total(blocks.size), all_squares.total(blocks.size)};
 }
 
-/// The mean of the first values of a set is what the others are measured from.
+/// Returns the size of a set's head. The mean of the head is the shift of all other values.
 template <typename V>
 HWY_INLINE V head_size(std::size_t n) {
   return static_cast<V>(HWY_MIN(n, kPack));
@@ -186,16 +186,16 @@ HWY_INLINE Pack<V> head(std::size_t n, const Source& x) {
 template <typename V>
 using Group = Pack<V, kRowGroup>;
 
-/// The means of rows of n values from what their heads fold to.
+/// Returns the means of the heads of rows of n values from their folded heads.
 template <typename V>
 HWY_INLINE Group<V> head_means(const Pack<V, 4> (&heads)[kRowGroup], std::size_t n) {
-  if (n >= kPack) {  // the same bits as a division, and faster
+  if (n >= kPack) {  // same bits as the division, but faster
     return tree_sums(heads) * set<kRowGroup>(V{1} / V{kPack});
   }
   return tree_sums(heads) / set<kRowGroup>(head_size<V>(n));
 }
 
-/// Of a row that is one pack.
+/// Returns the head of a row that is one pack.
 template <typename V, std::size_t N>
 HWY_INLINE auto head(const Pack<V, N>& row) {
   if constexpr (N > kPack) {
@@ -205,14 +205,14 @@ HWY_INLINE auto head(const Pack<V, N>& row) {
   } else if constexpr (N == kPack) {
     return row;
   } else {
-    return set<N>(V{0}) +
-           row;  // as a longer pack gives where it adds the zeros behind these values
+    return set<N>(V{0}) + row;  // as for a longer pack, whose values after these are 0
   }
 }
 
-/// Statistics without haste, for rows where one pass about the mean of the first values does not
-/// do: their squares overflow or vanish, so they must be scaled; or they differ less than that mean
-/// was off, so it takes the mean of all, and where that is off too, a better one.
+/// Slow path: statistics of one row. It serves rows for which one pass about the mean of the first
+/// values is not enough. Either their squares overflow or vanish, so they must be scaled. Or the
+/// values differ by less than the error of that mean. Then the mean of all values is the shift, and
+/// if that is too inexact, a better one.
 template <typename V>
 HWY_NOINLINE NormStatistics<V> careful_statistics(const NormOptions& options, const Blocks<V>& x) {
   Pack<V> maxima = set(V{0});
@@ -247,8 +247,9 @@ HWY_NOINLINE NormStatistics<V> careful_statistics(const NormOptions& options, co
   return result;
 }
 
-/// The statistics of a group of rows. Written by packs and read one by one: a value that is read
-/// again before it is in the cache must come from one store, or it waits for all stores before it.
+/// The statistics of a group of rows. They are written as packs and read one by one. A value that
+/// is read before it has reached the cache must come from one store; else the load waits for all
+/// stores before it.
 template <typename V>
 struct GroupStatistics {
   HWY_ALIGN V mean_hi[kRowGroup] = {};
@@ -261,8 +262,8 @@ struct GroupStatistics {
   HWY_INLINE NormStatistics<V> get(std::size_t g) const {
     return {mean_hi[g], mean_lo[g], reciprocal[g], scale[g], variance[g], epsilon_ratio[g]};
   }
-  /// Those of all rows, pack by pack where there are vectors: one by one they are twice as many
-  /// instructions.
+  /// Writes the statistics of all rows, pack by pack if there are vectors: one by one takes twice
+  /// the instructions.
   HWY_INLINE void get_all(NormStatistics<V>* to) const {
     if constexpr (Looped<V>) {
       for (std::size_t g = 0; g < kRowGroup; ++g) to[g] = get(g);
@@ -295,7 +296,7 @@ struct FromMoments {
   V inverse_count;
   V inverse_divisor;
   V epsilon;
-  V smallest;  ///< of Σd²: below, something may have vanished that matters
+  V smallest;  ///< of Σd²: below it, a value that matters may have vanished
   bool centred;
 
   FromMoments(const NormOptions& o, std::size_t n)
@@ -306,14 +307,14 @@ struct FromMoments {
         smallest(epsilon_hides_underflow<V>(o) ? V{-1} : 1 / kLargest),
         centred(o.kind != NormKind::kRms) {}
 
-  /// of Σd²: above, something may have overflowed
+  /// The largest Σd²: above it, a value may have overflowed.
   static constexpr V kLargest = std::numeric_limits<V>::max() / (sizeof(V) == 4 ? 0x1p28 : 0x1p224);
 
-  /// Bit g is set where the moments of row g do not say enough.
+  /// Sets bit g if the moments of row g are not precise enough.
   HWY_INLINE unsigned operator()(const Group<V>& shift, const Group<V>& sum,
                                  const Group<V>& squares, GroupStatistics<V>& result) const {
     const Group<V> one = set<kRowGroup>(V{1});
-    const Group<V> lo =  // not −0 where the mean is not taken away: that would turn −0 to 0
+    const Group<V> lo =  // not −0 for RMSNorm: that would turn −0 into 0
         centred ? sum * set<kRowGroup>(inverse_count) : set<kRowGroup>(V{0});
     const Group<V> spread = squares - sum * lo;
     const Group<V> variance = spread * set<kRowGroup>(inverse_divisor);
@@ -342,7 +343,7 @@ struct FromMoments {
   }
 };
 
-/// Mean and deviation of one value or more.
+/// Computes mean and deviation of at least one value.
 template <typename V>
 HWY_NOINLINE NormStatistics<V> statistics(const NormOptions& options, const Blocks<V>& x) {
   const FromMoments<V> from_moments(options, x.size);
@@ -357,7 +358,7 @@ HWY_NOINLINE NormStatistics<V> statistics(const NormOptions& options, const Bloc
   return unclear == 0 ? result.get(0) : careful_statistics(options, x);
 }
 
-/// x̂ of a norm. Scales are 1 but for very large or small rows: where none is another, `kScaled` is
+/// x̂ of a norm. Only very large or small rows have a scale other than 1; without any, `kScaled` is
 /// false.
 template <typename V, std::size_t N = kPack, bool kScaled = true>
 struct Normalize {
@@ -371,7 +372,7 @@ struct Normalize {
     if constexpr (kScaled) {
       return x * scale + minus_hi;
     } else {
-      return x + minus_hi;  // x may come from memory in a sum, but not before a minus
+      return x + minus_hi;  // a sum, unlike a difference, can take x from memory
     }
   }
   /// x̂ of x − hi
@@ -381,15 +382,16 @@ struct Normalize {
   HWY_INLINE Pack<V, N> operator()(const Pack<V, N>& x) const { return finish(from_hi(x)); }
 };
 
-/// The mean of so many first values of a set's g is what the others are measured from in backward.
+/// The number of first values of a set's g whose mean is the shift of the others in backward.
 inline constexpr std::size_t kGradientHead = 4;
 template <typename V>
 HWY_INLINE V inverse_gradient_head(std::size_t n) {
   return V{1} / static_cast<V>(HWY_MIN(kGradientHead, n));
 }
 
-/// mean(g) − lo·slope, which backward takes from each g so that it need not take lo from each x:
-/// |lo| is no larger than the deviation. What g is measured from has been taken from both before.
+/// Returns mean(g) − lo·slope. Backward subtracts it from each g so that it need not subtract lo
+/// from each x: |lo| is no larger than the deviation. The shift of g has been subtracted from both
+/// before.
 template <typename V>
 HWY_INLINE V gradient_offset(V mean, V lo, V slope) {
   return mean - lo * slope;

@@ -1,5 +1,4 @@
-/// The loops that take rows through the caches, forward and backward alike. Included once for each
-/// instruction set.
+/// The loops over rows of forward and backward. Included once for each instruction set.
 
 #if defined(ADDNORM_KERNELS_ROW_LOOPS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef ADDNORM_KERNELS_ROW_LOOPS_INL_H
@@ -16,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
-// Rows that are packs of their own stay in registers where there are enough, and in L1 elsewhere.
+// Packs that are rows stay in registers if there are enough, else in L1.
 #undef ADDNORM_EACH_ROW
 #if HWY_TARGET == HWY_AVX3  // kMasks
 #define ADDNORM_EACH_ROW ADDNORM_UNROLL
@@ -24,8 +23,8 @@ namespace HWY_NAMESPACE {
 #define ADDNORM_EACH_ROW ADDNORM_NO_UNROLL
 #endif
 
-/// What a loop knows when it is compiled. A mode that knows less does all that one does that knows
-/// more.
+/// The compile-time knowledge of a loop. A mode with less knowledge handles all cases of a mode
+/// with more.
 template <bool kCentredNorm, bool kMemory, bool kAllOptions>
 struct LoopMode {
   /// false: RMSNorm, without β or its gradient.
@@ -36,8 +35,8 @@ struct LoopMode {
   static constexpr bool kOptions = kAllOptions;
 };
 
-/// What a Direction does with up to four rows, in blocks of kBlock columns, compiled for one mode.
-/// Between calls of `read` for all blocks and of `write` their sums become what `write` needs.
+/// The steps of a Direction for up to four rows, in blocks of kBlock columns, compiled for one
+/// mode. After `read` of all blocks `finish` converts their sums to the numbers that `write` needs.
 template <typename Direction>
 struct RowSteps {
   using Rows = typename Direction::Rows;
@@ -45,15 +44,15 @@ struct RowSteps {
   void (Direction::*start)(Rows&) const;                     ///< before the first block is read
   void (Direction::*read)(Rows&, std::size_t column) const;  ///< loads a block, and sums it
   void (Direction::*finish)(Rows&) const;                    ///< after the last block
-  /// Loads a block of rows `first` and later ones again, and stores the results.
+  /// Loads a block of rows from `first` on again, and stores the results.
   void (Direction::*write)(const Rows&, std::size_t column, std::size_t first) const;
-  /// Both, of rows and of the rows before them. Null: not compiled for this mode.
+  /// Reads a block of `rows` and writes the same block of the rows before them. Null: not compiled
+  /// for this mode.
   void (Direction::*read_and_write)(Rows&, const Rows& before, std::size_t column) const;
 };
 
-/// The steps of the mode that knows most of what is `plain`, read `from_memory` or `centred`, of
-/// those that are compiled for a direction. Memory is too slow for RMSNorm to gain by one of its
-/// own.
+/// Returns the steps of the most specialized mode that is compiled for a direction. Memory is too
+/// slow for RMSNorm to gain from a mode of its own.
 template <typename Direction>
 RowSteps<Direction> choose_steps(bool plain, bool from_memory, bool centred) {
   if constexpr (Direction::kHasFastLoops) {
@@ -64,8 +63,8 @@ RowSteps<Direction> choose_steps(bool plain, bool from_memory, bool centred) {
   return Direction::template steps<LoopMode<true, true, true>>();
 }
 
-/// Rows in registers, two groups at a time. Gives the row behind the last two; of other widths than
-/// there are it takes no row.
+/// Runs rows in registers, two groups at a time. Returns the row after the last pair of groups.
+/// Does nothing for widths without such a loop.
 template <typename Direction>
 std::size_t in_registers(const Direction& direction, std::size_t begin, std::size_t end) {
   switch (direction.cols) {
@@ -85,7 +84,7 @@ std::size_t in_registers(const Direction& direction, std::size_t begin, std::siz
   }
 }
 
-/// The loops over rows that a direction's steps are carried out in.
+/// The loops over rows that run a direction's steps.
 template <typename Direction>
 class RowLoops {
  public:
@@ -105,7 +104,8 @@ class RowLoops {
     }
   }
 
-  /// Reads `count` rows from `first` on, in the loop that writes the rows before, if there are any.
+  /// Reads `count` rows, beginning with `first`, in the loop that writes the rows before them, if
+  /// any.
   void read(Rows& rows, std::size_t first, std::size_t count, std::size_t slot,
             const Rows* before = nullptr) const {
     start(rows, first, count, slot);
@@ -136,8 +136,8 @@ class RowLoops {
     }
   }
 
-  /// Rows are read, one after the other, and then written from L1 or L2, tile of columns by tile,
-  /// so that the parameters of a tile come from L1 for all rows but the first.
+  /// Rows are read, one after the other, and then written from L1 or L2, tile of columns by tile.
+  /// So a tile's parameters come from L1 for all rows but the first.
   void two_pass(std::size_t begin, std::size_t end) const {
     constexpr std::size_t kMost = 2 * kRowGroup;
     Rows groups[kMost / kRowGroup];
@@ -155,8 +155,8 @@ class RowLoops {
     }
   }
 
-  /// Groups of four rows are read, and written from L1 after the next group has been read and the
-  /// one behind it started, which hides how long sums and statistics take.
+  /// Groups of four rows are read. Each is written from L1 after the next group is read and the one
+  /// after that is started. This hides the latency of sums and statistics.
   void software_pipelined(std::size_t begin, std::size_t end) const {
     Rows groups[3];
     Rows *before = &groups[0], *now = &groups[1], *next = &groups[2];
@@ -175,7 +175,7 @@ class RowLoops {
     write(*before, 0, cols_);
   }
 
-  /// Rows are written in the loop that reads the next ones: memory is never idle.
+  /// Each loop writes rows and reads the next ones, so memory is never idle.
   void pipelined(std::size_t begin, std::size_t end) const {
     Rows groups[2];
     const Rows* before = nullptr;  // rows that are still to be written

@@ -1,5 +1,5 @@
-/// instruction_set_test.cc compares the instruction sets of one machine; this also compares
-/// machines. tests/wasm/bits.cc is the same in WebAssembly.
+/// Compares bits between machines; instruction_set_test.cc compares the instruction sets of one
+/// machine. tests/wasm/bits.cc does the same in WebAssembly.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -43,7 +43,7 @@ HWY_INLINE V largest(const V* x, std::size_t n) {
   return largest(maxima);
 }
 
-/// Σ exp(x_i − maximum), and each of them where `terms` is not null.
+/// Returns Σ exp(x_i − maximum), and writes each term unless `terms` is null.
 template <typename V>
 HWY_INLINE V sum_terms(const V* x, std::size_t n, V maximum, V* terms) {
   return sum<V>(n, [&](std::size_t i, auto count) ADDNORM_BODY {
@@ -70,7 +70,7 @@ void softmax(const SoftmaxRow<V>& row) {
   }
   std::fill(s + n, s + row.scores.size(), V{0});
   const V maximum = largest(s, n);
-  const bool visible =  // a NaN is, and makes the whole row NaN
+  const bool visible =  // a NaN is visible, and makes the whole row NaN
       maximum > kBlocked<V> || std::any_of(s, s + n, [](V v) { return v != kBlocked<V>; });
   if (!visible) {
     std::fill_n(s, n, V{0});

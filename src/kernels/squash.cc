@@ -25,7 +25,7 @@ struct SquashInput {
         shift(args.shift.empty() ? V{0} : args.shift[0]) {}
 };
 
-/// Where a block of rows sums the gradients of γ, β, α and the shift, feature by feature.
+/// Sums of a block of rows for the gradients of γ, β, α and the shift, for each feature.
 template <typename V>
 struct SquashSums {
   V* gamma;
@@ -34,7 +34,7 @@ struct SquashSums {
   V* shift;
 };
 
-/// Rows begin … end − 1.
+/// Computes rows begin … end − 1.
 template <typename S, typename B>
 using SquashForwardRows = void (*)(const NormOptions&, const AddNormForward<S, B>&,
                                    const MatrixView<const S>& s, std::size_t begin,
@@ -65,7 +65,7 @@ struct Tanh {
   static HWY_INLINE Pack<V, N> value(const Pack<V, N>& u) {
     return tanh(u);
   }
-  /// 1/cosh²(u), without the digits that 1 − tanh² loses.
+  /// 1/cosh²(u), without the cancellation of 1 − tanh².
   template <typename V, std::size_t N>
   static HWY_INLINE Pack<V, N> slope(const Pack<V, N>& u) {
     const Pack<V, N> e = exp(set<N>(V{-2}) * abs(u));
@@ -85,8 +85,9 @@ struct Erf {
   }
 };
 
-/// The function's values at u, and its slopes unless `slope` is null, in whole packs: each has room
-/// for kBlock values. Compiled once for each arithmetic, not for each storage of x and y.
+/// Computes the function's values at u, and its slopes unless `slope` is null, in whole packs: each
+/// array has room for kBlock values. Compiled once for each arithmetic type, not for each storage
+/// of x and y.
 template <typename F, typename V>
 HWY_NOINLINE void evaluate(F, std::size_t n, const V* u, V* value, V* slope) {
   constexpr std::size_t kN = kSmallPack<V>;
@@ -105,7 +106,7 @@ void evaluate(NormKind kind, std::size_t n, const V* u, V* value, V* slope) {
   }
 }
 
-/// α·s + shift of n values.
+/// u = α·s + shift for n values.
 template <typename S, typename V>
 HWY_INLINE void scale_input(const SquashInput<V>& inner, std::size_t n, const S* s, V* u) {
   constexpr std::size_t kN = kSmallPack<V>;
@@ -154,7 +155,7 @@ void squash_rows_backward(const NormOptions& options, const AddNormBackward<S, B
   FeatureVector<V> skips = FeatureVector<V>::scale(args.skip);
   gammas.stage(thread_region<V>(0), cols, false);
   skips.stage(thread_region<V>(1), cols, false);
-  V* const value = thread_region<V>(2);  // first u
+  V* const value = thread_region<V>(2);  // first holds u
   V* const slope = thread_region<V>(3);
   for (std::size_t r = begin; r < end; ++r) {
     for (std::size_t column = 0; column < cols; column += kBlock) {
@@ -204,7 +205,7 @@ ADDNORM_KERNEL_OF(squash_forward_kernel, SquashForwardRows, squash_forward_table
 ADDNORM_KERNEL_OF(squash_backward_kernel, SquashBackwardRows, squash_backward_table,
                   squash_rows_backward)
 
-/// What forward and backward have in common.
+/// Checks the arguments that forward and backward share.
 template <typename Args>
 void check_squash(std::string_view where, const NormOptions& options, const Args& args,
                   std::size_t cols) {

@@ -5,7 +5,7 @@
 
 #include "addnorm/norm.h"
 
-/// kDyT and kDerf: what add_norm_forward and add_norm_backward do of these kinds.
+/// kDyT and kDerf: the part of add_norm_forward and add_norm_backward for them.
 
 namespace addnorm::kernels {
 
@@ -16,7 +16,7 @@ template <typename S, typename B>
 void squash_backward(std::string_view where, const NormOptions& options,
                      const AddNormBackward<S, B>& args);
 
-/// norm_workspace() of these kinds.
+/// Returns norm_workspace() for these kinds.
 std::size_t squash_workspace(std::size_t rows, std::size_t features);
 
 }  // namespace addnorm::kernels

@@ -1,4 +1,4 @@
-/// DyT and Derf: kernels against the reference, and what docs/numerics.md promises of every norm.
+/// Tests DyT and Derf against the reference, and against the contract of docs/numerics.md.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ using ::testing::ThrowsMessage;
 
 constexpr NormKind kKinds[] = {NormKind::kDyT, NormKind::kDerf};
 
-/// erf in float32 is as close as 5e-7 (math-inl.h).
+/// erf in float32 has an error of 5e-7 (math-inl.h).
 template <typename T>
 constexpr double kTolerance = std::is_same_v<T, float> ? 2e-6 : 1e-13;
 
@@ -36,7 +36,7 @@ void expect_equals_reference(NormCase<T> c) {
   EXPECT_LE(relative_error(c.dx, gradients.dx), kTolerance<T>);
   EXPECT_LE(relative_error(c.d_gamma, gradients.d_gamma), kTolerance<T>);
   EXPECT_LE(relative_error(c.d_beta, gradients.d_beta), kTolerance<T>);
-  // Sums over all values, which cancel each other: beside the root of their number.
+  // Sums over all values cancel, so their error is compared with the root of the number of values.
   const double size = std::sqrt(static_cast<double>(c.x.size()));
   EXPECT_NEAR(c.d_alpha[0], gradients.d_alpha, kTolerance<T> * size);
   EXPECT_NEAR(c.d_shift[0], gradients.d_shift, kTolerance<T> * size);
@@ -111,7 +111,7 @@ TYPED_TEST(Squash, TakesTheSumAndTheGradientThatGoesPast) {
     c.run();
     EXPECT_TRUE(same_bits(y, c.y));
 
-    std::vector<T> past = c.gamma;  // a gradient for each value, put over what goes past
+    std::vector<T> past = c.gamma;  // a gradient for each value overwrites its input
     past.resize(c.x.size(), T(2));
     const std::vector<T> before = past;
     AddNormBackward<T> backward = c.backward_args();
@@ -191,7 +191,7 @@ TEST(SquashReference, EqualsCentralDifferences) {
   }
 }
 
-/// All that one forward and backward write, of storage S and B, in `rows` rows.
+/// Returns all bytes that one forward and backward write, with storage S and B, in `rows` rows.
 template <typename S, typename B>
 std::vector<std::byte> bytes_of(NormKind kind, std::size_t rows, std::size_t cols) {
   TorchGenerator generator(rows * 1000 + cols);
@@ -238,7 +238,7 @@ std::vector<std::byte> bytes_of(NormKind kind, std::size_t rows, std::size_t col
   return all;
 }
 
-/// Of every storage, on every instruction set and with several numbers of threads.
+/// All storage types, on every instruction set and with several numbers of threads.
 TEST(SquashBits, AreTheSameEverywhere) {
   const std::string usual(instruction_set());
   const int threads = omp_get_max_threads();

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The few numbers of a norm that are computed once for each row, by plain code.
+/// The statistics of a norm that plain code computes once for each row.
 
 #include <algorithm>
 #include <cmath>
@@ -11,28 +11,28 @@
 
 namespace addnorm::kernels {
 
-/// What the sum of squares is divided by.
+/// Returns the divisor of the sum of squares.
 template <typename T>
 T variance_divisor(const NormOptions& options, std::size_t n) {
   return static_cast<T>(options.variance == Variance::kPopulation ? n : n - 1);
 }
 
-/// ε as it is beside the variance.
+/// Returns ε in the form that is added to the variance.
 inline double epsilon_of_variance(const NormOptions& options) {
   const double epsilon = options.epsilon;
   return options.epsilon_at == EpsilonAt::kVariance ? epsilon : epsilon * epsilon;
 }
 
-/// Whether ε is so large that squares which vanish do not matter beside it.
+/// Whether ε is so large that vanishing squares do not matter.
 template <typename T>
 bool epsilon_hides_underflow(const NormOptions& options) {
   using Limits = std::numeric_limits<T>;
   return epsilon_of_variance(options) > Limits::min() / Limits::epsilon();
 }
 
-/// 1, or where the squares of values up to `abs_max` could overflow, or vanish and ε does not hide
-/// it, a power of two that brings them far from that, but not so far that the scale itself,
-/// √ε·scale or ε·scale² would be lost.
+/// Returns a power of two for values up to `abs_max`. It is 1 unless squares could overflow, or
+/// vanish where ε does not hide it. Then it moves the values far from both limits, but not so far
+/// that the scale itself, √ε·scale or ε·scale² would be lost.
 template <typename T>
 T safe_scale(T abs_max, const NormOptions& options) {
   constexpr int kMaxExponent = std::numeric_limits<T>::max_exponent;
@@ -50,27 +50,27 @@ T safe_scale(T abs_max, const NormOptions& options) {
 /// deviation and epsilon_ratio from a variance of values that were multiplied with `scale`.
 template <typename T>
 void set_deviation(const NormOptions& options, T variance, NormStatistics<T>& statistics) {
-  const double scale = statistics.scale;  // ε·scale² may leave T's range on the way
+  const double scale = statistics.scale;  // ε·scale² may exceed T's range before the rounding
   const T root = std::sqrt(std::max(variance, T{0}));
   statistics.variance = variance;
   T deviation;
   if (options.epsilon_at == EpsilonAt::kVariance) {
-    // Of equal values ε is all there is, though ε·scale² may vanish.
+    // With equal values only ε remains, though ε·scale² may vanish.
     deviation = root == 0 ? std::sqrt(static_cast<T>(options.epsilon)) * statistics.scale
                           : std::sqrt(variance + static_cast<T>(options.epsilon * scale * scale));
   } else {
     deviation = root + static_cast<T>(options.epsilon * scale);
     statistics.epsilon_ratio = root > 0 ? deviation / root : T{0};
   }
-  // A row that holds NaN or Inf becomes NaN whole, and not partly 0. Where there is an ε, however
-  // small, equal values become 0, and not 0·∞.
+  // A row that holds NaN or Inf becomes NaN everywhere, and not partly 0. With any ε > 0 equal
+  // values become 0, and not 0·∞.
   constexpr T kMost = std::numeric_limits<T>::max();
   statistics.reciprocal = T{1} / deviation;
   if (options.epsilon > 0) statistics.reciprocal = std::min(statistics.reciprocal, kMost);
   if (!std::isfinite(deviation)) statistics.reciprocal = std::numeric_limits<T>::quiet_NaN();
 }
 
-/// What γ means to the output: γ or 1 + γ, times the output scale.
+/// Returns the effective γ: γ or 1 + γ, times the output scale.
 template <typename T>
 T effective_gamma(const NormOptions& options, T gamma) {
   const T one = options.gamma_form == GammaForm::kOnePlus ? T{1} : T{0};

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::align_val_t kAlignment{kPage};
 
-// Not in an object with a destructor: kernels may still be called after that has run, by atexit or
-// by the destructor of another library's data of the thread. What is allocated then stays.
+// This is not an object with a destructor: kernels may run after it, in atexit or in the destructor
+// of another library's thread data. Memory allocated then is not freed.
 thread_local std::byte* memory = nullptr;
 
 struct FreeAtThreadEnd {

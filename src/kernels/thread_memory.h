@@ -7,18 +7,19 @@
 
 namespace addnorm::kernels {
 
-/// A part of thread_memory(): kStagingBytes from a place within a page on.
+/// The size of one part of thread_memory(): kStagingBytes after an offset within a page.
 inline constexpr std::size_t kThreadRegion = kStagingBytes + kPage;
 inline constexpr std::size_t kThreadRegions = 6;
-/// Bytes of thread_memory().
+/// The size of thread_memory() in bytes.
 inline constexpr std::size_t kThreadMemory = kThreadRegions * kThreadRegion;
 
-/// Memory of the calling thread for what a kernel keeps while it runs, since threads may have small
-/// stacks; aligned to a page. What it holds is undefined after the call of another kernel. The
-/// thread's first call allocates it, and it is freed when the thread ends. Throws std::bad_alloc.
+/// Returns the calling thread's memory for a kernel's temporary data, since threads may have small
+/// stacks. It is aligned to a page. Its contents are undefined after the call of another kernel.
+/// The thread's first call allocates it, and it is freed when the thread ends. Throws
+/// std::bad_alloc.
 std::byte* thread_memory();
 
-/// Region `index` of it, from byte `place` of a page on.
+/// Returns region `index` of it, at offset `place` of a page.
 template <typename T>
 T* thread_region(std::size_t index, std::size_t place = 0) {
   return reinterpret_cast<T*>(thread_memory() + index * kThreadRegion + place);

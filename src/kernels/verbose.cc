@@ -10,7 +10,7 @@
 namespace addnorm::kernels {
 namespace {
 
-#ifdef __wasm__  // which has no environment, and no clock of its own
+#ifdef __wasm__  // WebAssembly has no environment and no clock
 constexpr bool is_verbose() {
   return false;
 }

@@ -9,13 +9,13 @@
 
 namespace addnorm::kernels {
 
-/// "add_norm_forward 8192x768 bf16, avx2: " and the plan. Of lanes, rows x lanes x features, and of
-/// the plan what those kernels have a choice of: the stores.
+/// Returns "add_norm_forward 8192x768 bf16, avx2: " and the plan. For lanes the shape is rows x
+/// lanes x features, and the plan only shows the stores, the only choice of those kernels.
 std::string describe_call(std::string_view kernel, const Problem& problem, const Machine& machine,
                           const Plan& plan, std::size_t lanes = 0);
 
 /// With ADDNORM_VERBOSE=1 in the environment, prints a call, its plan and its time to standard
-/// error when it ends. `lanes` is how many x has, 0 for a matrix.
+/// error when it ends. `lanes` is x's number of lanes, 0 for a matrix.
 class VerboseCall {
  public:
   VerboseCall(std::string_view kernel, const Problem& problem, const Plan& plan,

@@ -14,7 +14,7 @@
 namespace addnorm::lab {
 namespace {
 
-/// Keeps what sublayers read.
+/// Records the inputs of sublayers.
 class Reads final : public Probe<double> {
  public:
   void forward(const Site& site, MatrixView<const double> values) override;
@@ -29,7 +29,7 @@ Matrix<double> copied(MatrixView<const double> from) {
   return to;
 }
 
-/// Of several mixes the first one, that of attention's values.
+/// If a sublayer reads several mixes, it records the first one, that of attention's values.
 void Reads::forward(const Site& site, MatrixView<const double> values) {
   if (site.point == Point::kX && site.lane == 0) all.push_back(copied(values));
 }
@@ -39,7 +39,7 @@ bool has_final_norm(const StackPlan& plan) {
   return plan.placements.back().feed_forward.final_norm == Slot::kNorm;
 }
 
-/// The learned numbers of a site's mixes, by the names of their parameters.
+/// The learned numbers of a site's mixes, with the names of their parameters.
 struct Mix {
   std::string_view name;
   std::vector<double> theory::LearnedNumbers::*numbers;
@@ -48,7 +48,7 @@ constexpr Mix kMixes[] = {{"read.base", &theory::LearnedNumbers::read},
                           {"carry.base", &theory::LearnedNumbers::carry},
                           {"write.base", &theory::LearnedNumbers::write}};
 
-/// Of an n × n matrix of parameters; others stay.
+/// Transposes an n × n matrix of parameters; other sizes stay unchanged.
 void transpose(std::span<double> matrix) {
   std::size_t n = 1;
   while (n * n < matrix.size()) ++n;
@@ -110,7 +110,7 @@ BareStream::BareStream(const StackPlan& plan, const MixDraw& draw_args)
   draw(draw_args);
 }
 
-/// Each mix has a generator of its own, so that one that a bug removes changes no other.
+/// Each mix has its own generator, so a mix that a bug removes does not change the others.
 void BareStream::draw(const MixDraw& args) {
   constexpr std::uint64_t kSitesApart = 1'000'003;  // the seeds of two draws
   const auto draw_site = [&](auto& site) {
@@ -145,7 +145,7 @@ ParameterList<double> BareStream::parameters() {
   return list;
 }
 
-/// In evaluation nothing is dropped.
+/// A pass in evaluation, so there is no dropout.
 Pass<double> BareStream::pass(std::size_t rows) {
   return {.length = rows, .mode = Mode::kEvaluation, .scratch = &scratch_};
 }

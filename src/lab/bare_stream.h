@@ -14,30 +14,31 @@
 
 namespace addnorm::lab {
 
-/// What is added to each learned number of a mix: a normal deviate of this spread.
+/// The random offset of each learned number of a mix: a normal deviate with this spread.
 struct MixDraw {
   double spread = 0;
   std::uint64_t seed = 0;
 };
 
-/// The residual stream of a stack without its sublayers: each gives values that it is told, and no
-/// gradient. So the stream is measured by the code that trains. In float64, without dropout.
+/// The residual stream of a stack without its sublayers: each outputs given values and has no
+/// gradient. So the measured stream runs the code that trains. In float64, without dropout.
 class BareStream {
  public:
   explicit BareStream(const StackPlan& plan, const MixDraw& draw = {});
 
   std::size_t sublayers() const { return add_norms_.size(); }
-  /// Of each sublayer, then of the exit: what theory is to be told of what was drawn.
+  /// The learned numbers of each sublayer, then of the exit, for the predictions of theory.
   const std::vector<theory::LearnedNumbers>& learned() const { return learned_; }
   ParameterList<double> parameters();
 
-  /// What each sublayer reads, and last what the stream ends with; sublayer l gives branches[l].
+  /// Returns the input of each sublayer, and last the end of the stream; sublayer l outputs
+  /// branches[l].
   std::vector<Matrix<double>> forward(MatrixView<const double> x,
                                       const std::vector<Matrix<double>>& branches);
-  /// The gradient of forward's x, by the way past all sublayers.
+  /// Returns the gradient of forward's x through the residual path only.
   Matrix<double> backward(MatrixView<const double> d_end);
 
-  /// Lanes of one token, a row each, behind each sublayer, where all of these give 0.
+  /// Returns the lanes of one token, a row each, after each sublayer, if all sublayers output 0.
   std::vector<Matrix<double>> carry(MatrixView<const double> lanes);
 
  private:
@@ -50,11 +51,11 @@ class BareStream {
   std::optional<Norm<double>> final_norm_;
   std::vector<theory::LearnedNumbers> learned_;
   Scratch<double> scratch_;
-  Matrix<double> x_, end_;  // as backward needs them
+  Matrix<double> x_, end_;  // needed by backward
 };
 
-/// Rows that have nothing in common: each has two features of its own, v and −v, and so mean 0 and
-/// power 1. Norms only divide their sums, and how much of each row a sum holds can be told.
+/// Orthogonal rows: each has two features of its own, v and −v, and so mean 0 and power 1. A norm
+/// only divides a sum of them, so each row's share in the sum can be measured.
 class Blocks {
  public:
   explicit Blocks(std::size_t count);
@@ -68,7 +69,7 @@ class Blocks {
   double value_;
 };
 
-/// The plan of a stream without sublayers, with the bug if there is one. ε is next to nothing.
+/// Returns the plan of a stream without sublayers, with the bug if there is one. ε is negligible.
 StackPlan bare_plan(std::vector<BlockPlacement> placements, std::size_t d_model,
                     const SilentBug* bug);
 

@@ -10,7 +10,7 @@
 namespace addnorm::lab {
 namespace {
 
-/// What a sublayer gives is added to the stream once, and nothing else is.
+/// A sublayer's output is added to the stream once, and nothing else is added.
 TEST(BareStream, OfPreNormIsASum) {
   const StackPlan plan = bare_plan(parse_placements("pre", 2), 4, nullptr);
   BareStream stream(plan);
@@ -28,7 +28,7 @@ TEST(BareStream, OfPreNormIsASum) {
 }
 
 TEST(BareStream, PassesAGradientByTheSkipsAlone) {
-  // x′ = α·x without norms: α to the number of sublayers.
+  // x′ = α·x without norms gives α to the power of the number of sublayers.
   std::vector<BlockPlacement> placements = parse_placements("none", 3);
   for (BlockPlacement& block : placements) {
     block.attention.skip.initial =

@@ -21,7 +21,7 @@ std::vector<double> product(const std::vector<double>& a, const std::vector<doub
   return out;
 }
 
-// Of four lanes, each keeps about four fifths of itself.
+// Logits of four lanes, each of which keeps about four fifths of itself.
 double own_logit(const Place&, std::size_t to, std::size_t from) {
   return to == from ? 3 : 0;
 }

@@ -9,44 +9,44 @@
 
 namespace addnorm::lab {
 
-/// What a stack makes of n lanes where its sublayers give nothing: A_l … A_1 behind each sublayer,
-/// n × n numbers row by row.
+/// The products A_l … A_1 of carries in a stack of n lanes whose sublayers output 0. There is one
+/// after each sublayer, n × n numbers row by row.
 struct CarryProducts {
   std::size_t lanes = 0;
-  std::vector<std::vector<double>> measured = {};   ///< each lane holds a block of its own
-  std::vector<std::vector<double>> predicted = {};  ///< the product of the numbers
-  std::vector<std::vector<double>> carries = {};    ///< each A that is predicted
+  std::vector<std::vector<double>> measured = {};  ///< measured with orthogonal blocks in the lanes
+  std::vector<std::vector<double>> predicted = {};  ///< the product of the learned numbers
+  std::vector<std::vector<double>> carries = {};    ///< each predicted A
 };
 
 CarryProducts carry_products(const std::vector<BlockPlacement>& placements, const MixDraw& draw,
                              const SilentBug* bug);
 
-/// A_l … A_1 behind each sublayer, from what theory has of their numbers.
+/// Returns A_l … A_1 after each sublayer, from the numbers that theory uses.
 std::vector<std::vector<double>> products(const std::vector<theory::LaneNumbers>& numbers);
 
-/// What a product of carries leaves of the differences between lanes: ‖C·P·C‖_F/√(n − 1), where
-/// C = I − 11ᵀ/n takes away the mean of the lanes. 1 for the identity, 0 where the lanes become
-/// one.
+/// Returns the share of the differences between lanes that a product of carries preserves:
+/// ‖C·P·C‖_F/√(n − 1), where C = I − 11ᵀ/n removes the mean of the lanes. It is 1 for the identity,
+/// and 0 if all lanes become equal.
 double difference_left(const std::vector<double>& matrix, std::size_t n);
 
-/// The largest sum of the absolute values of a row or a column: how much the product amplifies a
-/// stream, or a gradient, at most.
+/// Returns the largest sum of the absolute values of a row or a column: the largest amplification
+/// of a stream or a gradient by the product.
 double largest_sum(const std::vector<double>& matrix, std::size_t n);
 
-/// Why the placement has no such product; empty if it has.
+/// Returns why the placement has no such product; empty if it has one.
 std::string has_no_product(const std::vector<BlockPlacement>& placements);
 
-/// What is known of every A of a stack.
+/// The constraint on every A of a stack.
 enum class CarryKind {
   kNumbers,           ///< n × n learned numbers
-  kDoublyStochastic,  ///< learned logits that a map makes so
-  kIdentity,          ///< I, for ever
+  kDoublyStochastic,  ///< learned logits, mapped to a doubly stochastic matrix
+  kIdentity,          ///< I, not learned
   kOther,
 };
 CarryKind carry_kind(const std::vector<BlockPlacement>& placements);
 
-/// A stack as it may be behind its start: each learned number of A has moved by N(0, 0.1²); logits
-/// are N(0, 1), and more for what a lane keeps of itself.
+/// A stack as it may be after some training: each learned number of A has moved by N(0, 0.1²).
+/// Logits are N(0, 1), plus a constant for a lane's own share.
 struct DrawnStack {
   std::vector<BlockPlacement> placements;
   double spread = 0;

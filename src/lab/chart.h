@@ -5,16 +5,16 @@
 #include <string>
 #include <vector>
 
-/// What a chart shows. The report draws it (report/svg.h, report/plot.h).
+/// The contents of a chart. The report draws it (report/svg.h, report/plot.h).
 
 namespace addnorm::lab {
 
-/// How a series looks. A prediction is a wide pale stroke, on which a measured line can lie.
+/// The style of a series. A prediction is a wide pale stroke, on which a measured line can lie.
 enum class Look { kSolid, kDashed, kPrediction };
 
-/// Values over x: one curve, one band from low to high, or a curve in its band. NaN is a gap.
-/// Measured: y is the mean over seeds, with its standard error, low and high are the seeds'
-/// extremes. Predicted: y is what theory says, or empty, and low to high is what counts as
+/// Values over x: one curve, one band from low to high, or a curve in its band. NaN is a gap. For
+/// measurements, y is the mean over seeds with its standard error, and low and high are the seeds'
+/// extremes. For predictions, y is theory's value, or empty, and low to high is the range of
 /// agreement.
 struct Series {
   std::string name;
@@ -24,7 +24,8 @@ struct Series {
   std::vector<double> high = {};
   std::vector<double> error = {};
   Look look = Look::kSolid;
-  std::optional<int> color = {};  ///< of the theme, with its marker; unset: the place in the chart
+  /// of the theme, with its marker; unset: the series' index in the chart
+  std::optional<int> color = {};
 };
 
 enum class AxisScale { kLinear, kLog };
@@ -32,29 +33,29 @@ enum class AxisScale { kLinear, kLog };
 struct Axis {
   std::string label;
   AxisScale scale = AxisScale::kLinear;
-  std::optional<double> low = {};   ///< where the axis begins; unset: where the data do
-  std::optional<double> high = {};  ///< where it ends; what lies beyond is cut off
+  std::optional<double> low = {};   ///< beginning of the axis; unset: from the data
+  std::optional<double> high = {};  ///< end of the axis; values outside are cut off
   /// The least and the largest possible value on a linear y axis: −1 and 1 for cosines.
   std::optional<std::array<double, 2>> bounds = {};
-  /// Of the places 0, 1, … instead of numbers: of x, and of a heat map's rows.
+  /// Names instead of numbers for the positions 0, 1, … on x, or for a heat map's rows.
   std::vector<std::string> names = {};
 };
 
-/// A matrix row by row, the first one on top. Where a row ends early there is nothing.
+/// A matrix row by row, the first one on top. Rows may have different lengths.
 struct HeatMap {
   std::string name;
   std::vector<std::vector<double>> rows;
 };
 
-/// Curves, or heat maps side by side on one scale of colour: their columns stand along x, their
-/// rows along y. What says how it reads (what a band is) belongs in its caption.
+/// Curves, or heat maps side by side on one scale of colour: their columns lie along x, their rows
+/// along y. The caption explains how to read it (the meaning of a band).
 struct Chart {
   std::string title;
   Axis x;
   Axis y;
   std::vector<Series> series = {};
   std::vector<HeatMap> maps = {};
-  std::string value = {};  ///< what the colours of maps mean
+  std::string value = {};  ///< the meaning of the maps' colours
 };
 
 }  // namespace addnorm::lab

@@ -56,7 +56,7 @@ Check check_growth(const std::string& name, const Gains& gains, double spread) {
   return check;
 }
 
-/// The gain farthest from 1, at any depth.
+/// Checks the gain farthest from 1, at any depth.
 Check check_bounded(const std::string& name, const Gains& gains, CarryKind kind) {
   const bool is_exact = kind == CarryKind::kIdentity;
   const double tolerance = is_exact ? 1e-9 : 0.02;

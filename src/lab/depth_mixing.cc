@@ -15,9 +15,9 @@
 namespace addnorm::lab {
 namespace {
 
-constexpr double kSpread = 0.3;  // of what is added to learned numbers
+constexpr double kSpread = 0.3;  // of the offsets added to learned numbers
 constexpr double kMixingTolerance = 1e-4;
-constexpr double kSinkhornTolerance = 0.01;  // 20 iterations are not all
+constexpr double kSinkhornTolerance = 0.01;  // the error of 20 iterations
 
 std::size_t sublayers_of(const std::vector<BlockPlacement>& placements) {
   std::size_t count = 0;
@@ -33,7 +33,7 @@ bool has_sinkhorn(const std::vector<BlockPlacement>& placements) {
   });
 }
 
-/// M as it was measured, and as theory has it.
+/// M as measured, and as predicted by theory.
 struct Mixing {
   std::vector<std::vector<double>> measured, predicted;
   bool has_learned = false;
@@ -64,7 +64,7 @@ std::string source(std::size_t column) {
   return column > 0 ? fmt::format("sublayer {}", column) : "x";
 }
 
-/// The largest difference of two entries, in parts of the largest of their row.
+/// The largest difference of two entries, relative to the largest entry of their row.
 Check check_entries(std::string claim, const Mixing& m, double tolerance) {
   Check check{.claim = std::move(claim), .source = "docs/theory.md", .high = tolerance};
   for (std::size_t l = 0; l < m.predicted.size(); ++l) {
@@ -82,7 +82,7 @@ Check check_entries(std::string claim, const Mixing& m, double tolerance) {
   return check;
 }
 
-/// What row l reads of x and of the sublayers below it, as a norm would divide it.
+/// Row l's shares of x and of the sublayers below it, divided like a norm divides them.
 std::vector<double> normalized(std::vector<double> row, std::size_t l) {
   row.resize(l + 1);
   const double root = std::sqrt(std::inner_product(row.begin(), row.end(), row.begin(), 0.0));
@@ -96,7 +96,7 @@ Series curve(const std::string& name, const std::vector<double>& row, std::size_
   return curve;
 }
 
-/// The rows in parts of their largest entry, so that all of them can be seen.
+/// The rows relative to their largest entry, so that all of them are visible.
 HeatMap map(std::string name, const std::vector<std::vector<double>>& m) {
   HeatMap map{.name = std::move(name), .rows = {}};
   for (std::size_t l = 0; l < m.size(); ++l) {
@@ -109,7 +109,7 @@ HeatMap map(std::string name, const std::vector<std::vector<double>>& m) {
   return map;
 }
 
-/// M as theory has it beside what was measured.
+/// M as predicted by theory next to the measured one.
 Panel map_panel(const std::string& title, const Mixing& m) {
   Panel panel{.title = title,
               .x = {"what is read: x, and sublayers"},

@@ -23,18 +23,19 @@ std::vector<double> decades(int first, int last) {
   return x;
 }
 
-// Where ε is added.
+// The place of ε.
 
 struct EpsilonPlace {
   EpsilonAt at;
   const char* text;
 };
-constexpr EpsilonPlace kPlaces[] = {{EpsilonAt::kVariance, "√(σ² + ε)"}, {EpsilonAt::kDeviation, "σ + ε"}};
+constexpr EpsilonPlace kPlaces[] = {{EpsilonAt::kVariance, "√(σ² + ε)"},
+                                    {EpsilonAt::kDeviation, "σ + ε"}};
 constexpr double kEpsilons[] = {1e-12, 1e-6, 1e-5};
 
 void add_deviations(Panel& panel, const NormOptions& norm, const std::string& name,
                     const FigureOptions& options) {
-  constexpr double kRounding = 1e-5;  // several times that of float32, relative
+  constexpr double kRounding = 1e-5;  // several times float32's rounding error, relative
   const StackPlan plan = post_norm_plan(norm, options.width, options.bug);
   const std::vector<double> sigmas = decades(-6, 3);
   const auto draws = draws_of(options, sigmas, [&](double sigma, TorchGenerator& generator) {
@@ -66,12 +67,12 @@ void add_places(FigureResult& result, const FigureOptions& options) {
   result.panels.push_back(std::move(panel));
 }
 
-// What storage in 16 bits costs.
+// The error of 16-bit storage.
 
-/// So small that storage alone counts.
+/// An ε so small that only storage matters.
 constexpr NormOptions kTinyEpsilon{.epsilon = 1e-20};
 
-/// Rows that hold x as T, normalized by our kernels, which compute in float32.
+/// Returns the output of our kernels, which compute in float32, for rows x stored as T.
 template <typename T>
 std::vector<double> stored_norm(const NormOptions& norm, const Matrix<float>& x) {
   Matrix<T> stored(x.rows(), x.cols());
@@ -89,7 +90,7 @@ struct Storage {
 constexpr Storage kStorages[] = {{"float16", theory::kFloat16Format, stored_norm<Float16>},
                                  {"bfloat16", theory::kBFloat16Format, stored_norm<BFloat16>}};
 
-/// Mean square error of rows against the exact output of what was not rounded.
+/// Returns the mean square error of rows relative to the exact output of unrounded values.
 double mean_square_error(const Storage& storage, const NormOptions& norm, const Matrix<float>& x) {
   const std::vector<double> y = storage.norm(norm, x);
   const kernels::reference::Values exact =
@@ -102,18 +103,18 @@ double mean_square_error(const Storage& storage, const NormOptions& norm, const 
   return sum / static_cast<double>(y.size());
 }
 
-/// The error of what is read, ÷ σ, and that of what is written. No number: more of the row is lost
-/// than this says (kNaN where nothing simple is true), or all.
+/// Returns the error of storage: of the input, ÷ σ, plus of the output. It is kNaN if the row loses
+/// more than this formula describes, and 1 if everything vanishes.
 double predicted_error(const theory::StorageFormat& format, double sigma) {
-  constexpr double kSmall = 0.1;  // so that the statistics hold
-  constexpr double kReach = 8;    // N(0, 1) has nothing beyond
+  constexpr double kSmall = 0.1;  // so that the statistics are valid
+  constexpr double kReach = 8;    // N(0, 1) has practically no values beyond
   if (kReach * sigma < theory::vanishes_to(format)) return 1;
   if (sigma >= format.overflows_from) return kNaN;
   const double read = theory::storage_error(format, sigma) / sigma;
   return read < kSmall ? std::hypot(read, theory::storage_error(format, 1)) : kNaN;
 }
 
-/// At how many places there is a number in one of the two and none in the other.
+/// Counts the places where only one of the two curves has a number.
 Check check_gaps(std::string claim, std::string source, const Series& measured,
                  const std::vector<double>& predicted) {
   Check check{.claim = std::move(claim), .source = std::move(source)};
@@ -126,7 +127,7 @@ Check check_gaps(std::string claim, std::string source, const Series& measured,
 
 void add_storage(FigureResult& result, const FigureOptions& options) {
   constexpr std::size_t kRows = 4;  // of each seed
-  // Squares of rounding errors vary by less than twice their mean.
+  // Squares of rounding errors have a standard deviation of less than twice their mean.
   const double n = static_cast<double>(options.seeds * kRows * options.width);
   const double factor = 1 + 5 / std::sqrt(n) + 2 / static_cast<double>(options.width);
   const NormOptions norm = post_norm_plan(kTinyEpsilon, options.width, options.bug).block.norm;
@@ -162,9 +163,9 @@ void add_storage(FigureResult& result, const FigureOptions& options) {
   result.panels.push_back(std::move(panel));
 }
 
-// Statistics in float16.
+// Float16 statistics.
 
-/// ±a, as float16 stores it.
+/// Returns ±a, as stored in float16.
 Matrix<float> two_valued_row(double a) {
   Matrix<float> row(1, 64);
   for (std::size_t i = 0; i < row.cols(); ++i) {
@@ -204,13 +205,13 @@ void add_half_statistics(FigureResult& result, const FigureOptions& options) {
                             within_factor("float16", sizes, half_expected, 1 + kHalfRounding)}};
   result.checks.push_back(check_curve("Statistics in float32 hold for all that float16 can store",
                                       kEpsilonSource, panel.measured[0], panel.predicted[0]));
-  result.checks.push_back(check_curve("Statistics in float16 give 0 from |x − μ| = 256 on", kEpsilonSource,
-                                      panel.measured[1], panel.predicted[1]));
+  result.checks.push_back(check_curve("Statistics in float16 give 0 from |x − μ| = 256 on",
+                                      kEpsilonSource, panel.measured[1], panel.predicted[1]));
   result.checks.push_back(check_gaps("Statistics in float32 give a number unless x overflows",
                                      kEpsilonSource, panel.measured[0], sound_expected));
   result.checks.push_back(
-      check_gaps("Statistics in float16 give no number up to |x − μ| = 2^-13 either", kEpsilonSource,
-                 panel.measured[1], half_expected));
+      check_gaps("Statistics in float16 give no number up to |x − μ| = 2^-13 either",
+                 kEpsilonSource, panel.measured[1], half_expected));
   result.panels.push_back(std::move(panel));
 }
 

@@ -157,10 +157,10 @@ FigureOptions complete(const Figure& figure, FigureOptions options) {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kPanelErrors = 4;      // standard errors that a measured mean may be off by
-constexpr std::size_t kLeastDraws = 4;  // of which a spread is worth something
+constexpr double kPanelErrors = 4;      // allowed error of a measured mean, in standard errors
+constexpr std::size_t kLeastDraws = 4;  // fewest draws for a useful spread
 
-/// √(Σ(v − mean)²/(n − 1)/n) of the draws at i.
+/// Returns √(Σ(v − mean)²/(n − 1)/n) of the draws at i.
 double standard_error(const std::vector<std::vector<double>>& draws, std::size_t i, double mean) {
   if (draws.size() < kLeastDraws) return kNan;
   double squares = 0;
@@ -169,12 +169,13 @@ double standard_error(const std::vector<std::vector<double>>& draws, std::size_t
   return std::sqrt(squares / (n - 1) / n);
 }
 
-/// Of one point: what is allowed, and the value.
+/// The allowed range and the value at one point.
 struct CurvePoint {
   double x, value, error, low, middle, high;
-  bool is_alone = false;  ///< the curves have no other in common
+  bool is_alone = false;  ///< whether it is the only common point of the curves
 
-  /// How far `at` is from the middle, in parts of the way to the limit on its side.
+  /// Returns the distance of `at` from the middle, relative to the distance of the limit on its
+  /// side.
   double distance(double at) const {
     if (at == middle) return 0;
     const double part =
@@ -184,8 +185,9 @@ struct CurvePoint {
   bool is_certain() const { return error <= 2 * std::min(high - middle, middle - low); }
 };
 
-/// The value moved toward the middle by its error, at most onto it. Positive ones are moved by a
-/// factor, so that what grew beyond all bounds stays there, however much its seeds differ.
+/// Returns the value moved toward the middle by its error, at most onto it. Positive values are
+/// moved by a factor. So a value that grew beyond all bounds stays there, even if its seeds differ
+/// a lot.
 double toward(double middle, double value, double error) {
   if (!std::isfinite(value) || error == 0) return value;
   const bool by_factor = value > 0 && middle > 0;
@@ -249,7 +251,7 @@ Series within_factor(std::string name, std::vector<double> x, std::vector<double
 
 namespace {
 
-/// The points that both curves have; an Error if there are none.
+/// Returns the points that both curves have; throws an Error if there are none.
 std::vector<CurvePoint> common_points(const Series& measured, const Series& predicted) {
   std::vector<CurvePoint> points;
   for (std::size_t i = 0; i < predicted.x.size(); ++i) {
@@ -270,7 +272,7 @@ std::vector<CurvePoint> common_points(const Series& measured, const Series& pred
   return points;
 }
 
-/// Notes the point if none before it was farther.
+/// Records the point if no earlier point was farther.
 void note(const CurvePoint& point, double distance, const std::string& uncertainty, Check& check) {
   if (distance < check.measured || (distance == check.measured && !check.detail.empty())) return;
   check.measured = distance;
@@ -295,7 +297,7 @@ Check check_mean(std::string claim, std::string source, const Series& measured,
   Check check{.claim = std::move(claim), .source = std::move(source), .high = 1};
   std::size_t judged = 0;
   std::vector<CurvePoint> points = common_points(measured, predicted);
-  // Of two that are forgiven to the middle the one that lies farther from it.
+  // Among points moved onto the middle, the one with the more distant value comes first.
   std::ranges::stable_sort(points, std::greater<>(),
                            [](const CurvePoint& p) { return p.distance(p.value); });
   for (const CurvePoint& p : points) {

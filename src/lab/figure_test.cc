@@ -56,13 +56,13 @@ TEST(Check, OfAMeanForgivesFourStandardErrors) {
   EXPECT_EQ(verdict_of_mean(5, 0.32), Verdict::kInside);     // 3.98
   EXPECT_EQ(verdict_of_mean(0.8, 0.04), Verdict::kOutside);  // 0.96
   EXPECT_EQ(verdict_of_mean(0.8, 0.051), Verdict::kInside);
-  EXPECT_EQ(verdict_of_mean(1e20, 0.4e20), Verdict::kOutside);  // what explodes stays outside
+  EXPECT_EQ(verdict_of_mean(1e20, 0.4e20), Verdict::kOutside);  // an exploding value stays outside
 }
 
 TEST(Check, OfAMeanDoesNotJudgeWhatIsTooUncertain) {
   EXPECT_EQ(verdict_of_mean(2, 0.49), Verdict::kInside);  // 4·0.49 of at most 2·1
   EXPECT_EQ(verdict_of_mean(2, 0.51), Verdict::kNotApplicable);
-  EXPECT_EQ(verdict_of_mean(2, kNan), Verdict::kNotApplicable);  // of fewer than four draws
+  EXPECT_EQ(verdict_of_mean(2, kNan), Verdict::kNotApplicable);  // fewer than four draws
 }
 
 TEST(Check, OfACurveNeedsAPointThatBothHave) {

@@ -5,7 +5,8 @@
 namespace addnorm::lab {
 namespace {
 
-/// Those that five slots describe, and some of several lanes: all of them take too long.
+/// The placements that five slots describe, and some of several lanes: running all would take too
+/// long.
 std::vector<std::string> placement_names() {
   std::vector<std::string> names;
   for (const Placement& placement : addnorm::placements()) {

@@ -2,7 +2,7 @@
 
 #include "lab/figure.h"
 
-/// What the figures of figures() run; each stands in a file of its name.
+/// The functions that run the figures of figures(); each is in a file named after its figure.
 
 namespace addnorm::lab {
 

@@ -7,7 +7,7 @@
 
 namespace addnorm::lab {
 
-/// Gives these values, or 0, whatever it reads.
+/// Outputs given values, or 0, for any input.
 class GivenSublayer final : public Sublayer<double> {
  public:
   explicit GivenSublayer(MatrixView<const double> values = {}) : values_(values) {}

@@ -11,11 +11,11 @@ constexpr double kFlowFactor = 1.4;
 struct Arrangement {
   std::string name;
   std::vector<BlockPlacement> placements;
-  const char* fate;  ///< of the gradient on its way to the first of 12 layers
+  const char* fate;  ///< of the gradient on the path to the first of 12 layers
   double least, most;
 };
 
-/// Residual and norm, each there or not.
+/// Returns the four combinations with and without residual and norm.
 std::vector<Arrangement> arrangements(std::size_t layers) {
   Arrangement norm_alone{"norm alone", parse_placements("post", layers), "keeps its size", 0.05,
                          20};
@@ -57,7 +57,8 @@ FigureResult gradient_flow(const FigureOptions& options) {
                .caption = "Of what each layer reads; the last point is what the last one leaves."};
   for (const Arrangement& a : arrangements(options.layers[0])) {
     const StackSample sample(wide_stack(a.placements, options.width), options);
-    result.checks.push_back(add_curves(gradient, sample, Quantity::kGradientRms, a.name, kFlowFactor));
+    result.checks.push_back(
+        add_curves(gradient, sample, Quantity::kGradientRms, a.name, kFlowFactor));
     result.checks.push_back(add_curves(stream, sample, Quantity::kStreamRms, a.name, kFlowFactor));
     result.checks.push_back(check_fate(a, gradient.measured.back(), options.layers[0]));
   }

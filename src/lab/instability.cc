@@ -15,17 +15,17 @@ namespace {
 
 constexpr char kInstabilitySource[] = "docs/theory.md";
 constexpr std::size_t kFeatures = 5;
-constexpr std::size_t kTokensPerSeed = 1000;         // of each seed
-constexpr std::size_t kGradientTokens = 200;  // the first of them
+constexpr std::size_t kTokensPerSeed = 1000;  // for each seed
+constexpr std::size_t kGradientTokens = 200;  // number of first tokens with a gradient
 constexpr double kEpsilon = 1e-8;
 constexpr double kFactors[] = {1, 3, 10, 30, 100, 300, 1000};
 
-/// Several times the rounding of float32, relative; a median is one of its values.
+/// Several times float32's relative rounding error; a median is one of the values.
 constexpr double kInstabilityRounding = 1e-5;
 
 enum class Residual { kOn, kOff };
 
-/// What is looked at, for one factor of F.
+/// The quantities measured for one factor of F.
 enum MedianOf { kStableCosine, kBranchCosine, kGrowth, kJacobian, kQuantities };
 
 struct Draw {
@@ -55,7 +55,7 @@ Matrix<float> times(double factor, const Matrix<float>& values) {
   return product;
 }
 
-/// NaN if one value is.
+/// Returns the median; NaN if one value is NaN.
 double median(std::vector<double> values) {
   const auto nan = std::ranges::find_if(values, [](double v) { return std::isnan(v); });
   if (nan != values.end()) return *nan;
@@ -118,7 +118,7 @@ Curves predict(Residual residual, const Draw& drawn) {
   return curves;
 }
 
-/// Of every seed.
+/// The medians of every seed.
 struct Medians {
   std::vector<Curves> measured, predicted;
 };
@@ -145,8 +145,8 @@ struct QuantityText {
   const char* y;
   const char* caption;
   AxisScale scale;
-  const char* claim_on;   ///< with the residual
-  const char* claim_off;  ///< without
+  const char* claim_on;   ///< claim with the residual
+  const char* claim_off;  ///< claim without it
 };
 constexpr QuantityText kTexts[] = {
     {kStableCosine, "Is the output what it was?", "cosine with the output for F × 1",
@@ -179,13 +179,13 @@ void add_curves(FigureResult& result, Residual residual, const Medians& run) {
     panel.measured.push_back(curve(run.measured, text.quantity, name));
     panel.predicted.push_back(within_factor(name, line.x, line.y, 1 + kInstabilityRounding));
     result.checks.push_back(
-        check_curve(fmt::format("{}: {}", name, on ? text.claim_on : text.claim_off), kInstabilitySource,
-                    panel.measured.back(), panel.predicted.back()));
+        check_curve(fmt::format("{}: {}", name, on ? text.claim_on : text.claim_off),
+                    kInstabilitySource, panel.measured.back(), panel.predicted.back()));
   }
 }
 
-/// A median over uniform draws, to the digits that are given, and how far medians over one seed's
-/// tokens are from it (one standard deviation).
+/// A median over uniform draws, with the given digits, and the standard deviation of medians over
+/// one seed's tokens.
 struct KnownMedian {
   MedianOf quantity;
   const char* claim;

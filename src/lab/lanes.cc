@@ -13,9 +13,9 @@ namespace {
 
 using Draws = std::vector<std::vector<double>>;
 
-constexpr double kLeast = 0.01;  // what 20 of Sinkhorn's iterations leave out
+constexpr double kLeast = 0.01;  // the error of 20 of Sinkhorn's iterations
 
-/// Π‖A − 11ᵀ/n‖₂ up to each sublayer: of doubly stochastic A the second singular values.
+/// Returns Π‖A − 11ᵀ/n‖₂ up to each sublayer: for doubly stochastic A, the second singular values.
 std::vector<double> bounds(const CarryProducts& products) {
   std::vector<double> all;
   double bound = 1;
@@ -27,7 +27,7 @@ std::vector<double> bounds(const CarryProducts& products) {
   return all;
 }
 
-/// What is left of the differences behind each sublayer, seed by seed.
+/// The remaining differences between lanes after each sublayer, seed by seed.
 struct Differences {
   std::vector<double> sublayers;
   Draws measured, predicted, bounds;
@@ -61,7 +61,7 @@ Series agreeing(const std::string& name, const Differences& differences) {
   return within(name, mean.x, mean.y, tolerance);
 }
 
-/// The largest of each difference over its bound.
+/// Checks the largest ratio of a difference to its bound.
 Check check_bound(const std::string& name, const Differences& differences) {
   Check check{
       .claim = fmt::format("{}: differences shrink at least as the product of all σ₂(A)", name),
@@ -76,7 +76,7 @@ Check check_bound(const std::string& name, const Differences& differences) {
   return check;
 }
 
-/// The largest gradient of A's logits.
+/// Returns the largest gradient of A's logits.
 double carry_gradient(const std::vector<BlockPlacement>& placements, double spread,
                       const FigureOptions& options) {
   constexpr std::size_t kWidth = 64;

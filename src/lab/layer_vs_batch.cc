@@ -12,9 +12,9 @@ namespace addnorm::lab {
 namespace {
 
 constexpr char kLayerVsBatchSource[] = "Ba et al. 2016; Ioffe and Szegedy 2015; docs/theory.md";
-/// Of an output, in float32: docs/numerics.md promises it.
+/// The error of an output in float32 that docs/numerics.md promises.
 constexpr double kLayerVsBatchRounding = 2e-6;
-/// What 1 in 2 million draws is beyond.
+/// The number of standard deviations that 1 in 2 million draws exceeds.
 constexpr double kLayerVsBatchErrors = 5;
 
 struct BatchNormOutput {
@@ -22,7 +22,7 @@ struct BatchNormOutput {
   std::vector<theory::Moments> statistics;  ///< of each feature
 };
 
-/// Both norms of rows, each with the bug.
+/// Both norms on rows, each with the bug.
 class Norms {
  public:
   explicit Norms(const FigureOptions& options)
@@ -62,7 +62,7 @@ std::vector<double> row_means(const Matrix<float>& x) {
   return means;
 }
 
-/// The largest distance of a row's deviation from what the norm should make of it.
+/// Returns the largest error of a row's deviation after the norm.
 double deviation_error(const Matrix<float>& x, const Matrix<float>& y) {
   double largest = 0;
   for (std::size_t r = 0; r < x.rows(); ++r) {
@@ -87,7 +87,7 @@ Matrix<float> shifted_tokens(std::size_t features, TorchGenerator& generator) {
   return x;
 }
 
-/// The means along one direction of the table, where `zero` is the norm that makes them 0.
+/// Shows the means along one direction of the table; `zero` is the norm that makes them 0.
 Panel means_panel(std::string title, std::string x_label, std::string caption,
                   const std::vector<Series>& curves, std::string_view zero) {
   Panel panel{.title = std::move(title),
@@ -145,7 +145,7 @@ void add_directions(FigureResult& result, const FigureOptions& options) {
 }
 
 constexpr std::size_t kBatches[] = {1, 2, 4, 8, 16, 32, 64, 128, 256};
-constexpr std::size_t kTrials = 2;  // of each seed and batch size
+constexpr std::size_t kTrials = 2;  // for each seed and batch size
 
 std::vector<double> batch_axis() {
   return {std::begin(kBatches), std::end(kBatches)};
@@ -154,7 +154,8 @@ std::vector<double> batch_axis() {
 /// Mean squares over features and trials, for each batch size.
 struct BatchErrors {
   std::vector<double> mean, variance;
-  std::vector<double> layer_change, batch_change;  ///< of a token's output among other tokens
+  /// change of a token's output when the other tokens change
+  std::vector<double> layer_change, batch_change;
 };
 
 double mean_square_difference(std::span<const float> a, std::span<const float> b) {
@@ -201,8 +202,7 @@ BatchErrors batch_errors(const FigureOptions& options, std::uint64_t seed) {
   return errors;
 }
 
-/// A root of a mean of n squares, each of which varies by `spread` of its mean, varies by
-/// spread/2√n of itself.
+/// A root of a mean of n squares with relative spread `spread` has the relative spread spread/2√n.
 Series within_sampling(std::string name, const std::vector<double>& y,
                        const std::vector<double>& spread, double n) {
   std::vector<double> tolerance;
@@ -213,7 +213,7 @@ Series within_sampling(std::string name, const std::vector<double>& y,
   return within(std::move(name), batch_axis(), y, tolerance);
 }
 
-/// The largest value that BatchNorm gives for a batch of one.
+/// Returns the largest value of BatchNorm's output for a batch of one.
 double output_of_one_token(const FigureOptions& options) {
   TorchGenerator generator(options.seed);
   Matrix<float> x(1, options.width);
@@ -254,12 +254,15 @@ void add_batch_sizes(FigureResult& result, const FigureOptions& options) {
                    curve("BatchNorm", &BatchErrors::batch_change)},
       .predicted = {within("LayerNorm", batch_axis(), std::vector<double>(of_normal.size()),
                            std::vector<double>(of_normal.size()))}};
-  result.checks.push_back(check_curve("BatchNorm's mean is off by 1/√B deviations", kLayerVsBatchSource,
-                                      estimates.measured[0], estimates.predicted[0]));
-  result.checks.push_back(check_curve("BatchNorm's variance is off by √(2B − 1)/B", kLayerVsBatchSource,
-                                      estimates.measured[1], estimates.predicted[1]));
+  result.checks.push_back(check_curve("BatchNorm's mean is off by 1/√B deviations",
+                                      kLayerVsBatchSource, estimates.measured[0],
+                                      estimates.predicted[0]));
+  result.checks.push_back(check_curve("BatchNorm's variance is off by √(2B − 1)/B",
+                                      kLayerVsBatchSource, estimates.measured[1],
+                                      estimates.predicted[1]));
   result.checks.push_back(check_curve("LayerNorm's output of a token does not depend on the batch",
-                                      kLayerVsBatchSource, change.measured[0], change.predicted[0]));
+                                      kLayerVsBatchSource, change.measured[0],
+                                      change.predicted[0]));
   result.checks.push_back({.claim = "BatchNorm gives β, which is 0, for a batch of one token",
                            .source = kLayerVsBatchSource,
                            .measured = output_of_one_token(options)});
@@ -268,7 +271,7 @@ void add_batch_sizes(FigureResult& result, const FigureOptions& options) {
 }
 
 /// A batch of 8 sequences in 16 slots each, for each share of padding: statistics of the first
-/// feature, and how many tokens LayerNorm gives other bits because of the padding.
+/// feature, and the number of tokens whose LayerNorm bits change because of the padding.
 struct PaddingDraw {
   std::vector<double> mean, variance, predicted_mean, predicted_variance;
   std::size_t changed = 0;
@@ -276,7 +279,8 @@ struct PaddingDraw {
 constexpr std::size_t kSlots = 16;
 const std::vector<double> kShares{0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875};
 
-/// Whether the slot holds a token; every second sequence is a little longer than the others.
+/// Returns whether the slot holds a token; every second sequence is a little longer than the
+/// others.
 bool holds_token(std::size_t slot, double share) {
   const double spread = share == 0 ? 0 : slot / kSlots % 2 == 0 ? 1 : -1;
   return static_cast<double>(slot % kSlots) < kSlots * (1 - share) + spread;
@@ -343,8 +347,8 @@ void add_padding(FigureResult& result, const FigureOptions& options) {
                             predict("BatchNorm's variance", &PaddingDraw::predicted_variance)}};
   result.checks.push_back(check_curve("A padded share p leaves BatchNorm (1 − p) of the mean",
                                       kLayerVsBatchSource, panel.measured[0], panel.predicted[0]));
-  result.checks.push_back(check_curve("… and makes its variance (1 − p)·(σ² + p·μ²)", kLayerVsBatchSource,
-                                      panel.measured[1], panel.predicted[1]));
+  result.checks.push_back(check_curve("… and makes its variance (1 − p)·(σ² + p·μ²)",
+                                      kLayerVsBatchSource, panel.measured[1], panel.predicted[1]));
   result.checks.push_back({.claim = "Padding changes no bit of LayerNorm's output of a token",
                            .source = kLayerVsBatchSource,
                            .measured = static_cast<double>(changed)});

@@ -11,7 +11,7 @@ namespace addnorm::lab {
 namespace {
 
 constexpr char kLayerNormSource[] = "Ba et al. 2016; docs/theory.md";
-/// Of an output, in float32: docs/numerics.md promises it.
+/// The error of an output in float32 that docs/numerics.md promises.
 constexpr double kLayerNormRounding = 2e-6;
 constexpr theory::Moments kBefore{5, 100};
 
@@ -29,9 +29,9 @@ Tokens draw_tokens(const StackPlan& plan, const FigureOptions& options) {
   return tokens;
 }
 
-/// Beyond this, counts of n draws that have this share do not come once in 134,000 times:
-/// Bernstein's inequality, exp(−t²/2(v + t/3)) for each side. What a norm puts under the constraint
-/// of mean 0 and deviation 1 varies less.
+/// Returns a bound that counts of n draws with this share exceed once in 134,000 times: Bernstein's
+/// inequality, exp(−t²/2(v + t/3)) for each side. Counts of normalized values, with mean 0 and
+/// deviation 1, vary less.
 double count_tolerance(double share, double n) {
   constexpr double kLog = 12.5;
   return kLog / 3 + std::sqrt(kLog * kLog / 9 + 2 * kLog * n * share * (1 - share));
@@ -39,7 +39,8 @@ double count_tolerance(double share, double n) {
 
 struct Distribution {
   theory::Moments moments;
-  std::function<double(double low, double high)> share;  ///< between these standard deviations
+  /// probability of values between these standard deviations
+  std::function<double(double low, double high)> share;
 };
 
 /// A histogram from −2.5 to 2.5 standard deviations, and the expected one.
@@ -60,7 +61,7 @@ Panel density(std::string title, std::string caption, std::span<const float> val
       return low <= z && z < low + kStep;
     });
     const double share = distribution.share(low, low + kStep);
-    const double unit = 1 / (kStep * sigma);  // a density is a share for each unit
+    const double unit = 1 / (kStep * sigma);  // a density is a share per unit
     x.push_back(center + (low + kStep / 2) * sigma);
     shares.push_back(static_cast<double>(count) / n * unit);
     expected.push_back(share * unit);
@@ -92,7 +93,8 @@ void add_densities(FigureResult& result, const Tokens& tokens) {
                           "After the norm, counts follow (1 − z²/(d − 1))^((d − 4)/2)"};
   for (std::size_t i = 0; i < std::size(claims); ++i) {
     const Panel& panel = result.panels[i];
-    result.checks.push_back(check_curve(claims[i], kLayerNormSource, panel.measured[0], panel.predicted[0]));
+    result.checks.push_back(
+        check_curve(claims[i], kLayerNormSource, panel.measured[0], panel.predicted[0]));
   }
 }
 
@@ -150,7 +152,7 @@ void add_moments(FigureResult& result, const Tokens& tokens) {
                            .high = 2 * kLayerNormRounding});
 }
 
-/// LayerNorm(a·x + b) beside LayerNorm(x): the largest difference in one token, for each a.
+/// The largest difference between LayerNorm(a·x + b) and LayerNorm(x) in one token, for each a.
 struct Rescaled {
   std::vector<double> a, measured, low, high;
 };
@@ -180,7 +182,7 @@ Rescaled rescale(const StackPlan& plan, const FigureOptions& options) {
     }
     const double expected =
         reach * std::abs(1 / theory::divisor({}, sigma) - a / theory::divisor({}, a * sigma));
-    // The rounding of a·x + b moves a value, the mean and the deviation.
+    // The rounding of a·x + b changes a value, the mean and the deviation.
     const double tolerance = 2 * kLayerNormRounding + 3 * largest_input * kHalfUlp / (a * sigma);
     result.a.push_back(a);
     result.measured.push_back(largest);

@@ -14,13 +14,13 @@ namespace {
 
 constexpr char kBackwardSource[] = "Xu et al. 2019, eq. 3–5; docs/theory.md";
 constexpr NormOptions kNorm{};
-/// Of a gradient, in parts of its largest value: docs/numerics.md promises it.
+/// The error of a gradient relative to its largest value that docs/numerics.md promises.
 constexpr double kBackwardRounding = 1e-6;
 
 struct Row {
   Matrix<float> x, dy;
 };
-/// The gradient has a part along 1 and one along x̂.
+/// Returns a row whose gradient has a part along 1 and one along x̂.
 Row draw(double sigma, std::size_t d, TorchGenerator& generator) {
   Row row{draw_row(3 * sigma, sigma, d, generator), Matrix<float>(1, d)};
   generator.fill_normal(row.dy.flat());
@@ -72,15 +72,15 @@ void add_one_gradient(FigureResult& result, const FigureOptions& options) {
       .measured = {{"in", feature, {row.dy.flat().begin(), row.dy.flat().end()}},
                    {"out", feature, {dx.flat().begin(), dx.flat().end()}}},
       .predicted = {within("out", feature, expected, tolerance)}};
-  result.checks.push_back(check_curve("dx is what central differences in float64 give", kBackwardSource,
-                                      panel.measured[1], panel.predicted[0]));
+  result.checks.push_back(check_curve("dx is what central differences in float64 give",
+                                      kBackwardSource, panel.measured[1], panel.predicted[0]));
   result.panels.push_back(panel);
 }
 
-/// For each scale of the row.
+/// The results for each scale of the row.
 struct Scales {
   std::vector<double> jacobian;
-  std::vector<double> along_one, along_x_hat;  ///< what is left of the gradient's part there
+  std::vector<double> along_one, along_x_hat;  ///< remaining part of the gradient along 1 and x̂
 };
 
 Scales measure_scales(const StackPlan& plan, const std::vector<double>& sigmas,
@@ -108,7 +108,8 @@ Series predicted_jacobian(const std::vector<double>& sigmas, std::size_t d) {
 }
 Series predicted_part(const char* name, const std::vector<double>& sigmas,
                       double (*law)(double deviation, double epsilon)) {
-  constexpr double kLargest = 5;  // of the gradient's values, in which kBackwardRounding counts
+  // largest values of the gradient, for which kBackwardRounding is relative
+  constexpr double kLargest = 5;
   Series curve{name, sigmas, {}};
   for (const double sigma : sigmas) {
     const double value = law(sigma, kNorm.epsilon);
@@ -158,9 +159,10 @@ void add_scales(FigureResult& result, const FigureOptions& options) {
 }
 
 constexpr std::size_t kWidths[] = {4, 8, 16, 32, 64, 128, 256, 512, 1024};
-constexpr std::size_t kRows = 32;  // of each seed and width
+constexpr std::size_t kRows = 32;  // for each seed and width
 
-/// Which share of ‖g‖² the norm takes from a gradient g of N(0, 1), on average over rows.
+/// Returns the share of ‖g‖² that the norm removes from a gradient g of N(0, 1), on average over
+/// rows.
 double removed(const FigureOptions& options, std::size_t d, TorchGenerator& generator) {
   Matrix<float> x(kRows, d), dy(kRows, d);
   generator.fill_normal(x.flat());
@@ -197,8 +199,8 @@ void add_widths(FigureResult& result, const FigureOptions& options) {
                         "half of it at d = 4, nearly nothing in a wide model.",
                     .measured = {mean_curve("removed", widths, draws)},
                     .predicted = {within("removed", widths, expected, tolerance)}};
-  result.checks.push_back(check_curve("The norm takes 2/d of a random gradient's square", kBackwardSource,
-                                      panel.measured[0], panel.predicted[0]));
+  result.checks.push_back(check_curve("The norm takes 2/d of a random gradient's square",
+                                      kBackwardSource, panel.measured[0], panel.predicted[0]));
   result.panels.push_back(panel);
 }
 

@@ -8,15 +8,15 @@
 #include "support/figure_verdicts.h"
 #include "support/long_tests.h"
 
-/// The figures of one norm: they agree with theory on any seed, and no longer when a bug is in what
-/// they measure.
+/// The figures of one norm agree with theory for any seed, and disagree if the measured code has a
+/// bug.
 
 namespace addnorm::lab {
 namespace {
 
 using testing::run_figure;
 
-/// The claims that do not hold, with what was measured.
+/// Returns the claims that do not hold, with their measurements.
 std::string outside(const FigureResult& result) {
   std::string claims;
   for (const Check& check : result.checks) {
@@ -50,7 +50,7 @@ TEST(NormFigures, AgreeWithTheoryAtTheSmallestAndWhereSamplingErrorsAreSmall) {
   }
 }
 
-/// The curve and its limits, a thousandth larger; by a thousandth of 1 where it is 0 throughout.
+/// Returns the curve and its limits, enlarged by a thousandth, or by 0.001 if the curve is 0.
 Series moved(Series curve) {
   const bool is_zero = std::ranges::max(curve.high) < 1e-3;
   for (auto* values : {&curve.y, &curve.low, &curve.high}) {

@@ -9,12 +9,12 @@
 namespace addnorm::lab {
 namespace {
 
-/// What a mean over seeds may differ from theory by.
+/// The allowed factor between a mean over seeds and theory.
 constexpr double kKindsFactor = 1.25;
 
 constexpr NormKind kKinds[] = {NormKind::kLayer, NormKind::kRms, NormKind::kDyT, NormKind::kDerf};
 
-/// Without a final norm, so that the gradient behind the last layer is that of the loss.
+/// A stack without a final norm, so the gradient after the last layer is that of the loss.
 theory::WideStack pre_norm_stack(NormKind norm, std::size_t layers, std::size_t width) {
   theory::WideStack stack = wide_stack(parse_placements("pre", layers), width);
   stack.norm.kind = norm;
@@ -22,7 +22,7 @@ theory::WideStack pre_norm_stack(NormKind norm, std::size_t layers, std::size_t 
   return stack;
 }
 
-/// E[g²] where the first layer reads, over that behind the last one.
+/// Returns E[g²] at the first layer's input divided by that after the last layer.
 double gradient_growth(const Specimen& specimen) {
   const std::size_t layers = specimen.down_gradient.size();
   const auto rms = [&](std::size_t place) {
@@ -35,15 +35,15 @@ double gradient_growth(const theory::StackMoments& theory) {
   return theory.stream(0).gradient.power / theory.stream(layers).gradient.power;
 }
 
-/// The place of the depth between the first and the last, as far as may be from both.
+/// Returns the index of the depth that is farthest from both the first and the last depth.
 std::size_t middle_of(const std::vector<double>& depths) {
   const double square = depths.front() * depths.back();
   const auto distance = [&](double depth) { return std::abs(std::log(depth * depth / square)); };
   return static_cast<std::size_t>(std::ranges::min_element(depths, {}, distance) - depths.begin());
 }
 
-/// How many times as large the slope of ln g over ln L is from the middle depth to the last as from
-/// the first to the middle; `squares` are g² of each seed.
+/// Returns the ratio of two slopes of ln g over ln L: from the middle depth to the last, and from
+/// the first to the middle. `squares` are g² of each seed.
 Series growth_of_slope(const std::string& name, const std::vector<double>& depths,
                        const std::vector<std::vector<double>>& squares) {
   const std::size_t middle = middle_of(depths), last = depths.size() - 1;
@@ -56,14 +56,14 @@ Series growth_of_slope(const std::string& name, const std::vector<double>& depth
   }
   const Series mean = mean_curve(name, {0, 1}, slopes);
   Series growth{.name = name, .x = {0}, .y = {mean.y[1] / mean.y[0]}};
-  std::vector<std::vector<double>> rests;  // to first order, what seeds differ by
+  std::vector<std::vector<double>> rests;  // differences between seeds, to first order
   rests.reserve(slopes.size());
   for (const auto& of_seed : slopes) rests.push_back({of_seed[1] - growth.y[0] * of_seed[0]});
   growth.error = {mean_curve(name, {0}, rests).error[0] / std::abs(mean.y[0])};
   return growth;
 }
 
-/// A power of L has the same slope everywhere. exp(k·√L) has one that is as √L.
+/// A power of L has the same slope everywhere. The slope of exp(k·√L) grows as √L.
 Check check_law(NormKind kind, const std::vector<double>& depths,
                 const std::vector<std::vector<double>>& squares) {
   constexpr double kLeastSpan = 3;
@@ -85,7 +85,7 @@ Check check_law(NormKind kind, const std::vector<double>& depths,
                     within(name, {0}, {expected}, {kTolerance}));
 }
 
-/// The same curve over √layers, in which exp(√layers) is a straight line.
+/// Returns the curve over √layers, where exp(√layers) is a straight line.
 Series over_root(Series curve) {
   for (double& x : curve.x) x = std::sqrt(x);
   return curve;

@@ -90,7 +90,7 @@ NormSample sample_norm(const StackPlan& plan, const NormSampleArgs& args) {
 
 namespace {
 
-/// Each row once for every feature.
+/// Returns each row once for every feature.
 Matrix<float> repeated(MatrixView<const float> values) {
   Matrix<float> rows(values.size(), values.cols);
   for (std::size_t r = 0; r < rows.rows(); ++r) {

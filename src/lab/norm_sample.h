@@ -11,30 +11,30 @@
 #include "addnorm/torch_generator.h"
 #include "lab/figure.h"
 
-/// One sublayer, for figures that look at a norm more closely than a stack lets them.
+/// Samples of one sublayer, for figures that examine a norm in more detail than a stack allows.
 
 namespace addnorm::lab {
 
 /// Half a unit in the last place of a float32 between 1 and 2.
 inline constexpr double kHalfUlp = 0x1p-24;
 
-/// A plan of one layer, post-norm; with a bug what it makes of it.
+/// Returns a plan of one post-norm layer, changed by the bug if there is one.
 StackPlan post_norm_plan(const NormOptions& norm, std::size_t d_model,
                          const SilentBug* bug = nullptr);
 
-/// What a probe saw of a residual sum and its norm, in float32 on our kernels.
+/// The values of a residual sum and its norm that a probe observed, in float32 on our kernels.
 struct NormSample {
   Matrix<float> x, branch, sum;
-  Matrix<float> y;      ///< what leaves
-  Matrix<float> d_sum;  ///< the gradient of the sum; empty where none went in
+  Matrix<float> y;      ///< output of the norm
+  Matrix<float> d_sum;  ///< gradient of the sum; empty without a gradient of y
 };
 
-/// Rows on their way through the first sublayer of the plan around F and, with a gradient of y,
-/// back.
+/// Runs rows through the first sublayer of the plan, around F, and backward if there is a gradient
+/// of y.
 NormSample sample_sublayer(const StackPlan& plan, Sublayer<float>& f, MatrixView<const float> x,
                            MatrixView<const float> dy = {});
 
-/// The same where F is known already: `branch`, or 0, whatever x is.
+/// The arguments for a fixed F: its output is `branch`, or 0, for any x.
 struct NormSampleArgs {
   MatrixView<const float> x;
   MatrixView<const float> branch = {};
@@ -42,19 +42,20 @@ struct NormSampleArgs {
 };
 NormSample sample_norm(const StackPlan& plan, const NormSampleArgs& args);
 
-/// ‖∂y/∂s‖ of each row: the gradients that unit vectors give.
+/// Returns ‖∂y/∂s‖ of each row, from the gradients of unit vectors.
 std::vector<double> jacobian_norms(const StackPlan& plan, MatrixView<const float> x,
                                    MatrixView<const float> branch = {});
 
-/// A norm of rows that is wrong: each of its steps gives a tensor in float16, as where a network is
-/// cast to it whole. Sums alone have float32, as PyTorch's.
+/// A wrong norm of rows: each of its steps outputs a float16 tensor, as in a network that is cast
+/// to float16 as a whole. Only sums are in float32, as in PyTorch.
 void half_norm(const NormOptions& norm, MatrixView<const float> x, MatrixView<float> y);
 
-/// One row of normal values whose own mean and deviation these are, to the precision of float32.
+/// Returns one row of normal values with exactly this mean and deviation, to the precision of
+/// float32.
 Matrix<float> draw_row(double mean, double deviation, std::size_t features,
                        TorchGenerator& generator);
 
-/// f of each value, which may be a member of it.
+/// Returns f of each value; f may be a pointer to a member.
 template <typename Range, typename F>
 auto mapped(const Range& range, const F& f) {
   std::vector<std::decay_t<decltype(std::invoke(f, *std::begin(range)))>> values;
@@ -63,10 +64,10 @@ auto mapped(const Range& range, const F& f) {
   return values;
 }
 
-/// 1, 2, … n.
+/// Returns 1, 2, … n.
 std::vector<double> count_up(std::size_t n);
 
-/// Of each seed what f(value, generator) gives for each value in turn.
+/// Returns, for each seed, f(value, generator) for all values in order.
 std::vector<std::vector<double>> draws_of(
     const FigureOptions& options, const std::vector<double>& values,
     const std::function<double(double value, TorchGenerator& generator)>& f);

@@ -9,9 +9,9 @@ namespace addnorm::lab {
 namespace {
 
 constexpr char kPipelineSource[] = "Vaswani et al. 2017; Ba et al. 2016";
-/// Of an output, in float32: docs/numerics.md promises it.
+/// The error of an output in float32 that docs/numerics.md promises.
 constexpr double kPipelineRounding = 2e-6;
-/// Half of the distance of float32 numbers, relative.
+/// Half the relative distance of float32 numbers.
 
 /// Self-attention over 8 tokens with Xavier's weights, in its Add & Norm.
 NormSample draw_sublayer(const FigureOptions& options, Matrix<float>& x) {
@@ -34,7 +34,7 @@ std::vector<double> first_token(const Matrix<float>& values) {
 struct Step {
   std::string title, caption;
   std::vector<double> measured;
-  std::vector<double> predicted;  ///< empty: anything may come
+  std::vector<double> predicted;  ///< empty: no prediction
   std::vector<double> tolerance;
 };
 
@@ -51,7 +51,7 @@ Panel panel_of(const Step& step) {
   return panel;
 }
 
-/// x + F of what was measured, and what the norm of it must be, in float64.
+/// Returns x + F from the measured values, and its norm computed in float64.
 std::vector<Step> steps(const NormSample& sample, const Matrix<float>& given) {
   const std::vector<double> x = first_token(sample.x);
   const std::vector<double> branch = first_token(sample.branch);
@@ -87,7 +87,8 @@ FigureResult pipeline(const FigureOptions& options) {
   for (const Step& step : steps(sample, x)) result.panels.push_back(panel_of(step));
   const std::vector<Panel>& panels = result.panels;
   auto check = [&](const char* claim, const Panel& panel) {
-    result.checks.push_back(check_curve(claim, kPipelineSource, panel.measured[0], panel.predicted[0]));
+    result.checks.push_back(
+        check_curve(claim, kPipelineSource, panel.measured[0], panel.predicted[0]));
   };
   check("The sublayer reads x as it is", panels[0]);
   check("The sum is x + F(x), rounded once", panels[2]);

@@ -8,7 +8,7 @@
 namespace addnorm::lab {
 namespace {
 
-/// What a mean over seeds may differ from theory by; at width 64 it does by a tenth.
+/// The allowed factor between a mean over seeds and theory; at width 64 the actual one is 1.1.
 constexpr double kPlacementFactor = 1.25;
 
 using Samples = std::vector<StackSample>;  // of one placement, by depth
@@ -20,7 +20,7 @@ std::vector<double> depths(const Samples& samples) {
   return x;
 }
 
-/// A number of each seed's weight gradients, ‖∂loss/∂W‖² by layer, at each depth.
+/// Returns a number of each seed's weight gradients, ‖∂loss/∂W‖² by layer, at each depth.
 Draws draws(const Samples& samples, double (*value)(const std::vector<double>& squares)) {
   Draws all(samples[0].specimens().size());
   for (const StackSample& sample : samples) {
@@ -49,7 +49,7 @@ double last_over_first(const std::vector<double>& squares) {
   return squares.back() / squares.front();
 }
 
-/// √(mean of last²/mean of first²): a mean of ratios would be that of the smallest first ones.
+/// √(mean of last²/mean of first²): in a mean of ratios the smallest first values would dominate.
 Series ratio_of_means(const std::string& name, const Samples& samples) {
   const Series lasts = mean_curve(name, depths(samples), draws(samples, last));
   const Series firsts = mean_curve(name, depths(samples), draws(samples, first));
@@ -62,7 +62,7 @@ Series ratio_of_means(const std::string& name, const Samples& samples) {
   return ratio;
 }
 
-/// The slope of log y over log x, by least squares.
+/// Returns the slope of log y over log x, by least squares.
 double log_slope(const std::vector<double>& x, const std::vector<double>& y) {
   const double n = static_cast<double>(x.size());
   double sx = 0, sy = 0, sxx = 0, sxy = 0;
@@ -77,10 +77,10 @@ double log_slope(const std::vector<double>& x, const std::vector<double>& y) {
   return (n * sxy - sx * sy) / (n * sxx - sx * sx);
 }
 
-/// That the last layer's gradient grows with this power of depth.
+/// Checks that the last layer's gradient grows with this power of depth.
 Check check_power(const std::string& claim, const Samples& samples, double power) {
   constexpr double kTolerance = 0.15;
-  constexpr double kLeastRange = 4;  // of depths; over fewer a slope says little
+  constexpr double kLeastRange = 4;  // ratio of depths; a slope over a smaller range means little
   const std::vector<double> x = depths(samples);
   Draws slopes;
   for (const std::vector<double>& squares : draws(samples, last)) {

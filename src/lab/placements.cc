@@ -10,15 +10,16 @@ namespace addnorm::lab {
 namespace {
 
 constexpr double kStreamFactor = 1.3;
-/// The first layers of a post-norm stack stand behind all that its norms divide by.
+/// The allowed factor for the gradient. In a post-norm stack all later norms divide the first
+/// layers' gradient.
 constexpr double kGradientFactor = 2;
-/// Stacks that are drawn for one that is trained: they cost little.
+/// The number of drawn stacks for each trained one; drawing is cheap.
 constexpr std::size_t kDraws = 8;
 constexpr std::size_t kTrainedSteps = 150;
 constexpr std::size_t kTrainedWarmUp = 75;
 constexpr double kTrainedLearningRate = 2e-3;
 
-/// One value of a curve, at the placement's place.
+/// Returns one value of a curve, at the placement's position.
 Series point_of(const Series& curve, std::size_t at, double place) {
   Series point{curve.name, {place}, {curve.y.at(at)}, {curve.low.at(at)}, {curve.high.at(at)}, {}};
   if (!curve.error.empty()) point.error = {curve.error[at]};
@@ -55,9 +56,9 @@ struct TrainedPanels {
   }
 };
 
-/// Before training, of one placement.
-void add_sample(const std::string& name, double place, const FigureOptions& options, TrainedPanels& panels,
-                std::vector<Check>& checks) {
+/// Adds the panels of one placement before training.
+void add_sample(const std::string& name, double place, const FigureOptions& options,
+                TrainedPanels& panels, std::vector<Check>& checks) {
   FigureOptions draws = options;
   draws.seeds *= kDraws;
   const StackSample sample(wide_stack(parse_placements(name, options.layers[0]), options.width),
@@ -73,7 +74,7 @@ void add_sample(const std::string& name, double place, const FigureOptions& opti
   add(panels.gradient, Quantity::kGradientRms, 0, kGradientFactor, "the first gradient");
 }
 
-/// After training, of all of them.
+/// Adds the panel of all placements after training.
 void add_losses(const FigureOptions& options, Panel& panel, std::vector<Check>& checks) {
   std::vector<TrainingCurve> curves;
   for (const std::string& placement : options.placements) {

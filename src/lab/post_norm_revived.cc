@@ -16,7 +16,8 @@ namespace {
 constexpr double kRevivedFactor = 1.25;
 constexpr std::size_t kRevivedTokens = 8;
 
-/// E[f²] of what each sublayer gives before the first step: its two weights start with this gain.
+/// Returns E[f²] of each sublayer's output before the first step: its two weights start with this
+/// gain.
 std::vector<double> branch_powers(const std::vector<BlockPlacement>& placements) {
   std::vector<double> powers;
   for (std::size_t l = 0; l < placements.size(); ++l) {
@@ -36,7 +37,7 @@ double mean_square(std::span<const double> values) {
   return sum / static_cast<double>(values.size());
 }
 
-/// E[dx²] over that of the gradient that goes in at the end.
+/// Returns E[dx²] divided by that of the gradient at the end.
 double gradient_square(const std::vector<BlockPlacement>& placements, const FigureOptions& options,
                        std::uint64_t seed) {
   const StackPlan plan = bare_plan(placements, options.width, options.bug);
@@ -54,9 +55,9 @@ double gradient_square(const std::vector<BlockPlacement>& placements, const Figu
   return mean_square(stream.backward(d_end).flat()) / mean_square(d_end.flat());
 }
 
-/// The powers that norms divide by fluctuate. So ln g² has a variance of up to 8·|ln g|/d, and the
-/// mean of g² is larger by the exponential of half of that: where that is large nothing is
-/// predicted.
+/// The powers that norms divide by fluctuate, so ln g² has a variance of up to 8·|ln g|/d. The mean
+/// of g² is then larger by the exponential of half of it. Where that is large there is no
+/// prediction.
 Series agreeing(const std::string& name, const std::vector<double>& depths,
                 const std::vector<double>& gradient, std::size_t width) {
   constexpr double kMostVariance = 0.6;
@@ -80,11 +81,11 @@ Check check_gradient(const std::string& claim, const Series& measured, const Ser
                                             : "the stacks are too deep for their width"};
 }
 
-/// What the literature says of a placement's curve, in numbers.
+/// The literature's statement about a placement's curve, in numbers.
 struct Claim {
   std::string_view placement;
   const char* text;
-  double power;  ///< of the number of sublayers, which the gradient is multiplied with
+  double power;  ///< the gradient is multiplied by this power of the number of sublayers
   double least_layers;
   double low, high;
 };

@@ -6,7 +6,7 @@
 namespace addnorm::lab {
 namespace {
 
-/// Of a cosine, ± 0.06.
+/// The tolerance of a cosine, ±0.06.
 constexpr double kCosineFactor = 1.06;
 
 Check collapses(const std::string& claim, const std::string& source, const Series& cosine,
@@ -39,7 +39,8 @@ FigureResult rank_collapse(const FigureOptions& options) {
   for (const std::string& name : options.placements) {
     theory::WideStack stack = wide_stack(parse_placements(name, options.layers[0]), options.width);
     const StackSample sample(stack, options);
-    result.checks.push_back(add_curves(uniform, sample, Quantity::kTokenCosine, name, kCosineFactor));
+    result.checks.push_back(
+        add_curves(uniform, sample, Quantity::kTokenCosine, name, kCosineFactor));
     stack.queries = theory::Queries::kDrawn;
     chosen.measured.push_back(StackSample(stack, options).measured(Quantity::kTokenCosine, name));
     if (name == "plain") {

@@ -67,7 +67,7 @@ void reproduce_block(Reproduction& result) {
 
 Reproduction reproduce(std::uint64_t seed) {
   Reproduction result{.seed = seed};
-  // As one job it runs on one thread, so that the bits do not depend on their number.
+  // One job runs on one thread, so the bits do not depend on the number of threads.
   parallel_jobs(1, [&](std::size_t) {
     reproduce_layer_norm(result);
     reproduce_block(result);

@@ -22,7 +22,7 @@ struct Reproduction {
   std::size_t parameters = 0;                       ///< of the block
 };
 
-/// The document's LayerNorm and pre-norm block, through this library; any seed gives PyTorch's
+/// Runs the document's LayerNorm and pre-norm block with this library. Any seed gives PyTorch's
 /// numbers.
 Reproduction reproduce(std::uint64_t seed);
 

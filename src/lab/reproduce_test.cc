@@ -9,7 +9,7 @@
 namespace addnorm::lab {
 namespace {
 
-/// What PyTorch 1.13 gives: tests/golden/generate.py reproduce.
+/// The numbers of PyTorch 1.13, from tests/golden/generate.py reproduce.
 struct Expected {
   std::uint64_t seed;
   double before_mean, before_std, after_mean, after_std, mean_abs_difference;
@@ -31,7 +31,7 @@ TEST(Reproduce, GivesPyTorchsNumbersForEverySeed) {
     };
     expect_near(r.before.mean, expected.before_mean);
     expect_near(r.before.std, expected.before_std);
-    EXPECT_NEAR(r.after.mean, expected.after_mean, 3e-7);  // rounding, of values up to 2
+    EXPECT_NEAR(r.after.mean, expected.after_mean, 3e-7);  // rounding of values up to 2
     expect_near(r.after.std, expected.after_std);
     expect_near(r.mean_abs_difference, expected.mean_abs_difference);
     EXPECT_EQ(r.parameters, 3'152'384);

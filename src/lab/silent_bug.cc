@@ -23,13 +23,13 @@ void in_every_sublayer(StackPlan& plan, void (*change)(Placement&)) {
     change(block.feed_forward);
   }
 }
-/// 1 where the factor depends on depth; what is the same at every depth stays.
+/// Replaces a factor that depends on depth by 1; a constant factor stays.
 void lose_depth(DepthFactor& factor) {
   const bool varies =
       factor.value({1, 4}) != factor.value({1, 8}) || factor.value({1, 8}) != factor.value({5, 8});
   if (varies) factor = kOne;
 }
-/// The attention in the middle of the stack.
+/// Returns the attention in the middle of the stack.
 Placement& one_sublayer(StackPlan& plan) {
   return plan.placements[plan.placements.size() / 2].attention;
 }

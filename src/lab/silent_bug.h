@@ -12,16 +12,17 @@ namespace addnorm::lab {
 enum class StatisticsType { kFloat32, kFloat16 };
 enum class CarryUse { kAsItIs, kTransposed };
 
-/// What a stack is made of, before anything is drawn.
+/// The description of a stack, before anything is drawn.
 struct StackPlan {
   BlockOptions block;
   std::vector<BlockPlacement> placements;
   FinalNorm final_norm = FinalNorm::kAsPlacement;
-  StatisticsType statistics = StatisticsType::kFloat32;  ///< for norm_sample.h; no stack has others
-  CarryUse carry = CarryUse::kAsItIs;                    ///< of lanes, for bare_stream.h
+  /// for norm_sample.h; stacks always use float32
+  StatisticsType statistics = StatisticsType::kFloat32;
+  CarryUse carry = CarryUse::kAsItIs;  ///< of lanes, for bare_stream.h
 };
 
-/// A mistake in a network's plumbing that raises no error. Each of them has happened.
+/// A bug in a network's plumbing that raises no error. Each of them has happened in practice.
 struct SilentBug {
   std::string_view name;
   std::string_view meaning;
@@ -29,7 +30,7 @@ struct SilentBug {
 };
 
 std::span<const SilentBug> silent_bugs();
-/// The bug with this name; an Error that lists the names if there is none.
+/// Returns the bug with this name; throws an Error that lists the names if there is none.
 const SilentBug& find_silent_bug(std::string_view name);
 
 }  // namespace addnorm::lab

@@ -31,7 +31,7 @@ Rows rows_of(const LaneList<const double>& lanes) {
 View view_of(const Vector& row) {
   return {row.data(), 1, row.size()};
 }
-/// `numbers` in rows of `cols`.
+/// Returns `numbers` in rows of `cols`.
 Rows in_rows(std::span<const double> numbers, std::size_t cols) {
   Rows rows;
   for (std::size_t i = 0; i < numbers.size(); i += cols) {
@@ -48,7 +48,7 @@ std::string words(const Place& place) {
   return fmt::format("{} of layer {}", to_string(place.sublayer), place.depth.layer);
 }
 
-/// m·X, as a stack mixes lanes.
+/// Returns m·X, computed as in a stack.
 Rows mixed(const Rows& m, const Rows& x) {
   Vector numbers;
   for (const Vector& row : m) numbers.insert(numbers.end(), row.begin(), row.end());
@@ -61,7 +61,7 @@ Rows mixed(const Rows& m, const Rows& x) {
   return out;
 }
 
-/// Keeps what passes at each point, of several mixes that are read the first.
+/// Records the values at each point; if several mixes are read, the first.
 class Passing final : public Probe<double> {
  public:
   void forward(const Site& site, View values) override {
@@ -99,7 +99,7 @@ TraceSite find_site(const SiteArgs& args) {
                     });
   require(!fitting.empty(), "sublayer: attention and feed_forward of placement \"{}\" are one site",
           args.placement);
-  // A stream that grows has as many lanes as are given at one place, if at all.
+  // A stream that grows has the given number of lanes at one place at most.
   const auto found = std::ranges::find_if(fitting, [&](const auto& at) {
     return !at.first.lanes.grows || at.second.lanes == args.given_lanes;
   });
@@ -191,7 +191,7 @@ SiteTracer::SiteTracer(const TraceSite& site, const SiteTraceArgs& args)
   set_norms();
 }
 
-/// γ and β of every norm, where they are given.
+/// Sets γ and β of every norm, if given.
 void SiteTracer::set_norms() {
   for (const NamedParameter<double>& entry : parameters_) {
     const auto set = [&](std::string_view name, std::span<const double> given) {
@@ -204,7 +204,7 @@ void SiteTracer::set_norms() {
   }
 }
 
-/// The stream that the sublayer meets.
+/// Returns the stream before the sublayer.
 ResidualStream<double> SiteTracer::stream() {
   const View first = view_of(args_.x.front());
   if (ends_) return ends_->enter(first, pass_);
@@ -214,7 +214,7 @@ ResidualStream<double> SiteTracer::stream() {
   return ResidualStream<double>(lanes);
 }
 
-/// a, A and b as of X′ = A·X + b ⊗ u, also where the sublayer changes one lane or appends one.
+/// Records a, A and b of X′ = A·X + b ⊗ u, also if the sublayer changes one lane or appends one.
 void SiteTracer::keep_mixes(const LaneSite<double>& lanes) {
   const std::size_t n = lanes.lanes();
   const std::size_t parts = form_.splits_features ? n : 1;
@@ -234,7 +234,7 @@ void SiteTracer::keep_mixes(const LaneSite<double>& lanes) {
   result_.write.back() = {1};
 }
 
-/// The steps of a norm that the slot has, with its γ and β.
+/// Returns the steps of the slot's norm, with its γ and β.
 NormTrace SiteTracer::norm_of(Slot slot, const std::string& name, const Vector& values,
                               double scale) {
   std::optional<Norm<double>> norm;
@@ -256,7 +256,7 @@ SiteTrace SiteTracer::run() {
   ResidualStream<double> stream = this->stream();
   if (form_.several()) {
     result_.lanes = rows_of(stream.lanes());
-    // A mix made of the stream before has weights of 0: any stream will do.
+    // A mix made from the previous stream has weights of 0, so any stream serves.
     stream = ResidualStream<double>(stream.lanes(), stream.lanes());
   } else {
     result_.lanes = {vector_of(stream.value())};

@@ -14,14 +14,14 @@ namespace addnorm::lab {
 
 using Rows = std::vector<std::vector<double>>;  ///< a matrix, or lanes
 
-/// Which Add & Norm of which stack is asked for.
+/// The requested Add & Norm and its stack.
 struct SiteArgs {
-  std::string_view placement;  ///< as parse_placements() takes it
+  std::string_view placement;  ///< a description for parse_placements()
   std::size_t layers = 12;     ///< of the stack
-  std::size_t layer = 0;       ///< from 1; 0: the first one that fits the rest
+  std::size_t layer = 0;       ///< from 1; 0: the first one that fits the other arguments
   std::optional<SublayerKind> sublayer = {};
-  std::size_t lanes = 0;        ///< that the stream starts with; 0: as many as are given, or usual
-  std::size_t given_lanes = 1;  ///< 1: of a stream of several lanes, what it begins with
+  std::size_t lanes = 0;  ///< of the stream at its start; 0: the number given, or the usual one
+  std::size_t given_lanes = 1;  ///< 1: in a stream of several lanes, the row from which it begins
 };
 
 /// One Add & Norm of a stack.
@@ -32,39 +32,39 @@ struct TraceSite {
   std::size_t starting_lanes = 1;
 };
 
-/// An Error that names the argument for what no stack has.
+/// Finds the site. Throws an Error that names the argument if no stack has it.
 TraceSite find_site(const SiteArgs& args);
 
-/// Which of the placements whose norm alone is explained, by trace(), stands there, or none.
+/// Returns the short placement of trace() for this site, if it has one.
 std::optional<TracePlacement> short_form(const TraceSite& site);
 
-/// One token on its way through that Add & Norm, at the starting values of all parameters.
+/// One token at that Add & Norm, with the initial values of all parameters.
 struct SiteTraceArgs {
   std::span<const std::vector<double>> x;  ///< one row, or one for each lane
-  std::span<const double> branch;          ///< what F gives back; empty: not known
-  NormOptions norm = {};                   ///< kLayer or kRms, of every norm
-  std::span<const double> gamma = {};      ///< of every norm, as of TraceArgs
+  std::span<const double> branch;          ///< output of F; empty: unknown
+  NormOptions norm = {};                   ///< kLayer or kRms, for every norm
+  std::span<const double> gamma = {};      ///< for every norm, as in TraceArgs
   std::span<const double> beta = {};
 };
 
-/// Every step of the way, in float64, by the code of a stack. Without a branch, what comes behind F
-/// is empty. A stream without lanes counts as one of one lane: the row that is given is what the
-/// stream holds, or the embedding before the first sublayer.
+/// Every step in float64, computed by the code of a stack. Without a branch, the steps after F are
+/// empty. A stream without lanes counts as one of one lane: the given row is the stream, or, before
+/// the first sublayer, the embedding.
 struct SiteTrace {
   Placement placement;
   Place place;
   NormOptions norm;
-  bool begins = false;  ///< whether the row that was given is the embedding, with which X begins
-  std::optional<NormTrace> entry;   ///< of the embedding, where the first lane begins with its norm
+  bool begins = false;              ///< whether the given row is the embedding, with which X begins
+  std::optional<NormTrace> entry;   ///< of the embedding, if the first lane begins with its norm
   Rows lanes;                       ///< X
-  Rows read, carry, write;          ///< a, A (n′ × n) and b, at the start
-  Rows read_from;                   ///< what a reads: X, R(X) or A·X
-  std::vector<double> z;            ///< a·read_from; of several mixes the first, of values
+  Rows read, carry, write;          ///< a, A (n′ × n) and b, with their initial numbers
+  Rows read_from;                   ///< lanes that a weights: X, R(X) or A·X
+  std::vector<double> z;            ///< a·read_from; with several mixes, the first one (values)
   std::optional<NormTrace> before;  ///< of z
-  std::vector<double> h;            ///< what F sees
+  std::vector<double> h;            ///< input of F
   std::vector<double> branch;       ///< F(h)
   std::optional<NormTrace> inside;  ///< of F(h)
-  std::vector<double> f, u;         ///< u is what f and z make
+  std::vector<double> f, u;         ///< u is the Update of f and z
   Rows carried, written;            ///< A·X and b ⊗ u
   Rows sum;                         ///< A·X + b ⊗ u
   std::optional<NormTrace> after;   ///< of the first lane of the sum
@@ -73,8 +73,8 @@ struct SiteTrace {
 
 SiteTrace trace_site(const TraceSite& site, const SiteTraceArgs& args);
 
-/// Without lanes the keys of to_json(Trace), of the first norm of before, after and inside that
-/// there is, or of the sum; then all steps. With lanes all steps alone.
+/// Without lanes, the result has the keys of to_json(Trace) and then all steps. The keys describe
+/// the first norm among before, after and inside, or the sum. With lanes it has only the steps.
 nlohmann::ordered_json to_json(const SiteTrace& trace);
 
 }  // namespace addnorm::lab

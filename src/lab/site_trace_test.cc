@@ -26,7 +26,7 @@ const Vector kX{1, 2, 3, 4};
 const Vector kF{0.5, -1, 2, 0};
 const Rows kTwo{{1, 2, 3, 4}, {2, 0, -1, 5}};
 
-// What is expected is computed here by plain loops over the formulas of the papers.
+// The expected values come from plain loops over the formulas of the papers.
 
 Vector sum(double a, const Vector& x, double b, const Vector& y) {
   Vector result;
@@ -94,7 +94,7 @@ TEST(SiteTrace, OfGivenLanes) {
   EXPECT_FALSE(t.begins);
   EXPECT_EQ(t.place.lanes, 2u);
   EXPECT_EQ(t.lanes, kTwo);
-  expect_near(t.read, {{0, 1}});  // the second sublayer has the second lane's turn
+  expect_near(t.read, {{0, 1}});  // the second sublayer reads the second lane
   EXPECT_EQ(t.z, kTwo[1]);
   expect_near(t.h, layer_norm(kTwo[1]));
   expect_near(t.carried, kTwo);
@@ -152,7 +152,7 @@ TEST(SiteTrace, OfLanesWithNorms) {
 
 TEST(SiteTrace, OfOneLane) {
   const SiteTrace ngpt = trace({.placement = "ngpt", .layer = 2}, {kX});
-  constexpr double kEpsilon = 1e-12;  // of the mean square
+  constexpr double kEpsilon = 1e-12;  // added to the mean square
   expect_near(ngpt.f, unit(kF), kEpsilon);
   expect_near(ngpt.u, sum(1, unit(kF), -1, kX), kEpsilon);
   const Vector s = sum(1, kX, 0.05, sum(1, unit(kF), -1, kX));
@@ -220,7 +220,7 @@ TEST(SiteTrace, StepsOfEveryPlacementAddUp) {
     for (std::size_t i = 0; i < t.sum.size(); ++i) {
       expect_near(t.sum[i], sum(1, t.carried[i], 1, t.written[i]));
     }
-    Vector z;  // a·read_from, of several mixes the first
+    Vector z;  // a·read_from; with several mixes, the first one
     for (const Vector& row : t.read) {
       if (!z.empty() && !p.lanes.splits_features) break;
       Vector part(t.read_from.front().size());

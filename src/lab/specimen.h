@@ -9,18 +9,19 @@
 
 namespace addnorm::lab {
 
-/// What a probe saw of one stack before its first step.
+/// The values that a probe observed in one stack before its first step.
 struct Specimen {
   std::vector<probe::ProfileEntry> profile;
-  std::vector<double> down_gradient;  ///< of each layer: ‖∂loss/∂W‖² of the feed-forward's second W
+  /// for each layer: ‖∂loss/∂W‖² of the feed-forward's second W
+  std::vector<double> down_gradient;
 };
 
 /// Draws the weights that `stack` describes, tokens N(0, 1) and a loss Σ r ⊙ y with r from N(0, 1),
-/// and runs forward and backward once. With a bug the stack is not what `stack` says.
+/// and runs forward and backward once. The bug, if there is one, changes the stack.
 Specimen draw_specimen(const theory::WideStack& stack, std::uint64_t seed,
                        const SilentBug* bug = nullptr);
 
-/// The same with `seeds` seeds from `first` on, as many at a time as there are threads.
+/// The same with `seeds` seeds, beginning with `first`, one on each thread at a time.
 std::vector<Specimen> draw_specimens(const theory::WideStack& stack, std::uint64_t first,
                                      std::size_t seeds, const SilentBug* bug = nullptr);
 

@@ -15,7 +15,7 @@ theory::WideStack wide_stack(const std::string& placement) {
   return {.placements = parse_placements(placement, 3), .tokens = 8, .d_model = 256, .d_ff = 512};
 }
 
-/// Second moments over many draws, where theory has them.
+/// Returns second moments over many draws, at theory's sites.
 theory::StackMoments mean_moments(const std::vector<Specimen>& specimens,
                                   theory::StackMoments mean) {
   const double part = 1 / static_cast<double>(specimens.size());
@@ -36,7 +36,7 @@ theory::StackMoments mean_moments(const std::vector<Specimen>& specimens,
   return mean;
 }
 
-/// 1 where both are 0: a lane that nothing reads has no gradient.
+/// Returns the ratio; 1 if both are 0, because an unread lane has no gradient.
 double ratio(double measured, double predicted) {
   return measured == 0 && predicted == 0 ? 1 : measured / predicted;
 }
@@ -62,7 +62,7 @@ void expect_as_predicted(const theory::WideStack& stack) {
 
 TEST(Specimen, IsAsMeanFieldTheorySaysWithEveryPlacement) {
   for (const Placement& placement : placements()) {
-    // ReZero's branches have no gradient at first; Admin's skips are profiled.
+    // ReZero's branches initially have no gradient; Admin's skips are profiled.
     if (placement.name == "rezero" || placement.name == "admin") continue;
     if (!theory::covers(placement)) continue;
     SCOPED_TRACE(placement.name);

@@ -17,13 +17,13 @@ using testing::further_seeds;
 using ::testing::IsEmpty;
 using testing::run_figure;
 
-/// A text that does not change.
+/// Returns a text that does not change.
 std::string license() {
   std::ifstream file(ADDNORM_SOURCE_DIR "/LICENSE", std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// A figure at a size at which a test takes no longer than it must, and bugs that it must see.
+/// A figure at the smallest useful size, and bugs that it must detect.
 struct Quick {
   std::string_view figure;
   FigureOptions options;

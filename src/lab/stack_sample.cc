@@ -21,7 +21,7 @@ Site sum_site(std::size_t layer) {
   return {layer, SublayerKind::kFeedForward, Point::kSum};
 }
 
-/// Of one seed; squared where the quantity is a root.
+/// Returns the value of one seed; squared if the quantity is a root.
 double draw(const Specimen& specimen, Quantity quantity, std::size_t place) {
   if (quantity == Quantity::kWeightGradient) return specimen.down_gradient[place];
   const probe::ProfileEntry& entry =
@@ -55,10 +55,11 @@ std::vector<double> indices(std::size_t count) {
   return x;
 }
 
-// One draw's power without a skip has a logarithm of variance 11·L/d (docs/theory.md): 2 at most.
+// Without a skip the logarithm of one draw's power has the variance 11·L/d (docs/theory.md): 2 at
+// most.
 constexpr double kFactorWithoutSkip = 2.5;
 constexpr double kDeepestWithoutSkip = 0.19;
-// Beside a skip of the same size it is some 3.7·L/d: 1 at most.
+// With a skip of the same size the variance is about 3.7·L/d: 1 at most.
 constexpr double kDeepestWithoutNorm = 0.27;
 constexpr double kDeepest = 1;
 
@@ -74,13 +75,13 @@ bool skips(const theory::WideStack& stack) {
   return !any_sublayer(
       stack, [](const Placement& p, Depth depth) { return p.skip.initial.value(depth) == 0; });
 }
-/// A branch as large as the stream that it reads.
+/// Whether the branch has the size of the stream that it reads.
 bool grows_without_norm(const theory::WideStack& stack) {
   return any_sublayer(stack, [](const Placement& p, Depth depth) {
     return !p.has_norm() && p.gain.initial.value(depth) >= 1;
   });
 }
-/// A norm behind each sum makes the skip's share smaller, as if it were hardly there.
+/// A norm after each sum shrinks the skip's share, almost as if there were none.
 bool is_post_norm(const theory::WideStack& stack) {
   return any_sublayer(stack, [](const Placement& p, Depth depth) {
     return p.after == Slot::kNorm && p.skip.initial.value(depth) <= 1;

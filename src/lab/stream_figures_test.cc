@@ -23,8 +23,7 @@ std::vector<std::string> all_placements() {
   return names;
 }
 
-/// A figure of the stream alone at a size at which a test takes no longer than it must, and bugs
-/// that it must see.
+/// A figure of the stream alone at the smallest useful size, and bugs that it must detect.
 struct StreamFigure {
   std::string_view name;
   FigureOptions options;

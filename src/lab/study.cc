@@ -17,7 +17,8 @@ bool StudyRun::diverged() const {
 
 namespace {
 
-/// The study's settings with this placement. A number of lanes is for those that leave it free.
+/// Returns the study's settings with this placement. The number of lanes applies only to placements
+/// that leave it free.
 run::RunConfig with_placement(run::RunConfig config, const std::string& placement) {
   config.placement = placement;
   const LaneForm lanes = parse_placements(placement, config.layers).front().attention.lanes;
@@ -58,7 +59,7 @@ run::RunConfig config_of(const StudyOptions& options, const StudyRun& run) {
   return config;
 }
 
-/// Builds the run's model, gives it its first weights and measures it.
+/// Builds the run's model, draws its initial weights and measures it.
 struct Subject {
   Decoder<float> decoder;
   train::Trainer<float> trainer;
@@ -73,7 +74,7 @@ struct Subject {
   }
 };
 
-/// Fills in the run; calls on_step after each step, and for those that a diverged run leaves out.
+/// Trains the run; calls on_step after each step, also for the steps that a diverged run omits.
 void train(const StudyOptions& options, const train::ByteText& text, StudyRun& run,
            const std::function<void()>& on_step) {
   const std::size_t steps = options.config.steps;
@@ -86,7 +87,7 @@ void train(const StudyOptions& options, const train::ByteText& text, StudyRun& r
   for (std::size_t left = run.losses.size(); left < steps; ++left) on_step();
 }
 
-/// Empty runs for everything that is to be measured.
+/// Adds an empty run for each model to measure.
 void plan(Study& study) {
   const StudyOptions& o = study.options;
   for (const std::string& placement : o.placements) {

@@ -15,7 +15,7 @@
 
 namespace addnorm::lab {
 
-/// The settings of a study's models, where no other are given: they train in a minute.
+/// The default settings of a study's models: they train in a minute.
 inline run::RunConfig study_config() {
   return {.layers = 12,
           .width = 64,
@@ -36,8 +36,8 @@ inline run::RunConfig study_config() {
 struct StudyOptions {
   std::vector<std::string> placements = {"plain", "none", "post", "pre"};  ///< parse_placements()
   std::size_t seeds = 3;
-  /// Of every model, as far as Setting::in_study: warm_up is that of the runs with warm-up, 0 half
-  /// of the steps; seed is the first, the others follow.
+  /// The settings of every model, as far as Setting::in_study. warm_up is for the runs with
+  /// warm-up; 0 means half of the steps. seed is the first seed, and the others follow.
   run::RunConfig config = study_config();
 
   std::size_t warm_up() const {
@@ -56,7 +56,7 @@ struct StudyRun {
   std::size_t warm_up = 0;
   std::vector<probe::ProfileEntry> initial;  ///< forward and backward on one batch before training
   std::size_t parameters = 0;
-  std::vector<double> losses;  ///< at each step, until the end or the first not finite one
+  std::vector<double> losses;  ///< at each step, up to the end or the first loss that is not finite
   double validation_loss = 0;  ///< infinite if the run diverged
   bool diverged() const;
 };
@@ -64,18 +64,18 @@ struct StudyRun {
 struct Study {
   StudyOptions options;
   std::size_t text_bytes = 0;
-  double unigram_loss = 0;                      ///< train::ByteText::unigram_loss()
-  std::vector<StudyRun> runs;                   ///< by placement, seed, without and with warm-up
+  double unigram_loss = 0;     ///< train::ByteText::unigram_loss()
+  std::vector<StudyRun> runs;  ///< by placement, seed, then without and with warm-up
   std::vector<StudyRun> other_initializations;  ///< by placement and seed: measured, not trained
 };
 
-/// Throws Error unless every option can be used; needs no text.
+/// Throws an Error unless every option is valid; needs no text.
 void check_study(const StudyOptions& options);
 
 /// Trains every placement with every seed, without and with warm-up, and measures the other
-/// initializations without training them; as many models at a time as there are threads, each on
-/// one; so the numbers do not depend on the threads. `progress` receives how many of all steps are
-/// done, from one thread at a time.
+/// initializations without training them. Each thread runs one model at a time, so the numbers do
+/// not depend on the number of threads. `progress` receives the number of finished steps of all
+/// runs, from one thread at a time.
 Study run_study(const StudyOptions& options, const train::ByteText& text,
                 const std::function<void(std::size_t done, std::size_t all)>& progress);
 
@@ -86,61 +86,60 @@ struct Spread {
 };
 Spread spread_of(const std::vector<double>& values);
 
-/// Signal and gradient by layer at initialization: place l is the stream that layer l reads, the
-/// last place the stream that the last layer leaves. One inner vector for each seed.
+/// Signal and gradient by layer at initialization: index l is the input of layer l, the last index
+/// the output of the last layer. One inner vector for each seed.
 struct LayerCurves {
   std::vector<std::vector<double>> stream_rms;
   std::vector<std::vector<double>> gradient_rms;
 };
 
-/// How the sizes at both ends of a stack compare at initialization; infinite where one is not
-/// finite.
+/// The ratio of the sizes at both ends of a stack at initialization; infinite if one is not finite.
 struct EndRatios {
   Initialization initialization = Initialization::kTorch;
-  double stream = 1;    ///< RMS of what the last layer leaves over what the first reads
+  double stream = 1;    ///< RMS of the last layer's output over that of the first layer's input
   double gradient = 1;  ///< RMS of layer 0's gradient over the last layer's
-  bool sound() const;   ///< both between 1/100 and 100
+  bool sound() const;   ///< whether both are between 1/100 and 100
 };
 
 enum class Strength { kVanishes, kKeeps, kExplodes };
 enum class Training { kFails, kNeedsWarmUp, kTrains };
 
-/// What a placement's runs show, in numbers and in words.
+/// The result of a placement's runs, in numbers and in words.
 struct StudyFinding {
   std::string placement;
   LayerCurves curves;
   std::vector<double> stream_by_layer;    ///< geometric means over seeds
   std::vector<double> gradient_by_layer;  ///< geometric means over seeds
-  EndRatios ends;                         ///< of the initialization that was trained
-  std::vector<EndRatios> other_ends;      ///< of the others
+  EndRatios ends;                         ///< of the initialization used in training
+  std::vector<EndRatios> other_ends;      ///< of the other initializations
   Strength stream = Strength::kKeeps;
   Strength gradient = Strength::kKeeps;
   std::size_t diverged = 0;  ///< runs whose loss became infinite or NaN
   Spread without_warm_up;    ///< validation loss in nats per byte
   Spread with_warm_up;
   Training training = Training::kTrains;
-  std::string verdict;                ///< one sentence, made from the numbers
-  std::vector<StudyFinding> by_seed;  ///< of each seed alone; empty in these
+  std::string verdict;                ///< one sentence made from the numbers
+  std::vector<StudyFinding> by_seed;  ///< of each seed alone; empty in these themselves
 
-  /// Whether the same is said of stream, gradient and training.
+  /// Whether the two findings agree on stream, gradient and training.
   bool agrees_with(const StudyFinding& other) const;
-  /// How many seeds, each alone, agree with the whole.
+  /// Returns the number of seeds that agree, each alone, with the whole.
   std::size_t agreeing_seeds() const;
 };
 
 enum class Holds { kYes, kPartly, kNo };
 
-/// A thing that the literature says and the study can deny.
+/// A claim of the literature that the study can refute.
 struct StudyClaim {
   std::string claim;
   std::string source;
   Holds holds = Holds::kNo;
   std::string evidence;
-  std::size_t agreeing_seeds = 0;  ///< for which, each alone, `holds` is the same
+  std::size_t agreeing_seeds = 0;  ///< number of seeds with the same `holds`
 };
 
 std::vector<StudyFinding> study_findings(const Study& study);
-/// Only claims about placements that were studied.
+/// Returns the claims about placements that were studied.
 std::vector<StudyClaim> study_claims(const std::vector<StudyFinding>& findings);
 
 }  // namespace addnorm::lab

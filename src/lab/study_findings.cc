@@ -11,7 +11,7 @@
 namespace addnorm::lab {
 namespace {
 
-/// A ratio beyond these is no longer a signal that a layer can use.
+/// Ratios outside these limits leave a layer no usable signal.
 constexpr double kVanished = 1e-2;
 constexpr double kExploded = 1e2;
 
@@ -20,7 +20,7 @@ Strength strength_of(double ratio) {
   return ratio > kExploded ? Strength::kExplodes : Strength::kKeeps;
 }
 
-/// "0.31" or "3e-09".
+/// Formats a number as "0.31" or "3e-09".
 std::string number(double value) {
   if (value != 0 && (std::abs(value) < 1e-2 || std::abs(value) >= 1e4)) {
     return fmt::format("{:.0e}", value);
@@ -59,7 +59,7 @@ EndRatios end_ratios(Initialization initialization, const std::vector<const Stud
   const LayerCurves curves = layer_curves(runs, layers);
   const std::vector<double> stream = geometric_means(curves.stream_rms);
   const std::vector<double> gradient = geometric_means(curves.gradient_rms);
-  // What underflowed is gone; what overflowed may be NaN.
+  // An underflow is 0, and an overflow may be NaN.
   auto ratio = [](double a, double b) {
     if (!std::isfinite(a) || !std::isfinite(b)) return std::numeric_limits<double>::infinity();
     return a == 0 ? 0 : a / b;
@@ -68,7 +68,7 @@ EndRatios end_ratios(Initialization initialization, const std::vector<const Stud
           ratio(gradient.front(), gradient[layers - 1])};
 }
 
-/// Is `better` below `worse` by more than chance and the margin?
+/// Whether `better` is below `worse` by more than chance and the margin.
 bool clearly_below(const Spread& better, const Spread& worse) {
   const double spread = std::hypot(better.deviation, worse.deviation);
   return better.mean < worse.mean - std::max(kLearned, 2 * spread);
@@ -145,7 +145,7 @@ Training training_of(const StudyFinding& finding, double unigram_loss) {
   return needs ? Training::kNeedsWarmUp : Training::kTrains;
 }
 
-/// What the study would be with this seed alone.
+/// Returns the study restricted to this seed.
 Study with_one_seed(const Study& study, std::uint64_t seed) {
   Study one = study;
   one.options.config.seed = seed;
@@ -274,7 +274,7 @@ StudyClaim warm_up_claim(const StudyFinding& finding, Training expected, const c
                           with_spread(finding.without_warm_up), with_spread(finding.with_warm_up))};
 }
 
-/// What is said of the placement, if anything is.
+/// Returns the literature's claim about the placement, if there is one.
 std::optional<StudyClaim> claim_about(const StudyFinding& finding) {
   if (finding.placement == "plain") return signal_claim(finding, "residual and norm");
   if (finding.placement == "none") return signal_claim(finding, "a norm");

@@ -110,7 +110,7 @@ TEST(Study, WarmsUpOverHalfOfTheStepsWhereNothingElseIsSaid) {
   EXPECT_EQ(options.warm_up(), 5U);
 }
 
-/// What a study would have measured: stream and gradient by layer, and a loss for each seed.
+/// The measurements of a study: stream and gradient by layer, and a loss for each seed.
 struct Measured {
   std::string placement = "post";
   std::vector<double> stream = {1, 1, 1};
@@ -194,7 +194,7 @@ TEST(StudyFindings, VerdictsSayTheNumbers) {
 
 TEST(StudyFindings, CountTheSeedsThatAgreeWithTheWhole) {
   EXPECT_EQ(find({}).agreeing_seeds(), 2U);
-  const StudyFinding mixed = find({.without = {2.0, 3.0}});  // the second alone needs warm-up
+  const StudyFinding mixed = find({.without = {2.0, 3.0}});  // only the second seed needs warm-up
   EXPECT_EQ(mixed.agreeing_seeds(), 1U);
   EXPECT_EQ(mixed.by_seed[1].training, Training::kNeedsWarmUp);
   EXPECT_THAT(mixed.by_seed[1].by_seed, IsEmpty());

@@ -18,20 +18,20 @@ constexpr std::array<std::string_view, 3> names_of(TracePlacement) {
   return {"post", "pre", "none"};
 }
 
-/// One token on its way through Add & Norm. Without a branch there is only the norm, of x itself.
+/// One token in an Add & Norm. Without a branch there is only the norm of x itself.
 struct TraceArgs {
   std::span<const double> x;
-  std::span<const double> branch;  ///< what F gives back; empty: no branch
+  std::span<const double> branch;  ///< output of F; empty: no branch
   TracePlacement placement = TracePlacement::kPost;
   NormOptions norm;               ///< kLayer or kRms
   std::span<const double> gamma;  ///< one number, or one for each of x; empty: 1
   std::span<const double> beta;   ///< the same; empty: 0
 };
 
-/// Every step of the way, in float64.
+/// Every step, in float64.
 struct Trace {
   std::vector<double> x;
-  std::vector<double> branch;      ///< empty where there is none
+  std::vector<double> branch;      ///< empty if there is none
   std::vector<double> sum;         ///< x + branch
   double mean = 0;                 ///< of x for kPre, else of the sum; 0 for kRms
   double variance = 0;             ///< without ε; the mean square for kRms
@@ -39,8 +39,9 @@ struct Trace {
   std::vector<double> normalized;  ///< (values − mean)/deviation; empty for kNone
   std::vector<double> gamma;       ///< one for each of x
   std::vector<double> beta;
-  std::vector<double> norm_output;  ///< γ ⊙ normalized + β, what F sees for kPre; empty for kNone
-  std::vector<double> output;       ///< what leaves: the norm's output, or the sum
+  /// γ ⊙ normalized + β, the input of F for kPre; empty for kNone
+  std::vector<double> norm_output;
+  std::vector<double> output;  ///< the norm's output, or the sum
 };
 
 Trace trace(const TraceArgs& args);
@@ -49,8 +50,8 @@ Trace trace(const TraceArgs& args);
 struct NormTrace {
   NormOptions options;
   bool is_unit = false;        ///< x/‖x‖: an RMSNorm whose output scale is 1/√d
-  std::vector<double> values;  ///< what is normalized
-  double mean = 0;             ///< as of Trace
+  std::vector<double> values;  ///< input of the norm
+  double mean = 0;             ///< as in Trace
   double variance = 0;
   double deviation = 0;
   std::vector<double> normalized;  ///< (values − mean)/deviation
@@ -62,12 +63,13 @@ struct NormTrace {
 NormTrace trace_norm(const NormOptions& options, std::span<const double> values,
                      std::span<const double> gamma = {}, std::span<const double> beta = {});
 
-/// One value for each of `size` from none, one or all; an Error that names them for another number.
+/// Returns one value for each of `size`, from none, one or all. Throws an Error that names them for
+/// another number.
 std::vector<double> widen(std::string_view name, std::span<const double> values, std::size_t size,
                           double otherwise);
 
-/// {"x", "branch", "sum", "mean", "variance", "deviation", "normalized", "output"}; null is what is
-/// absent, infinite or NaN.
+/// {"x", "branch", "sum", "mean", "variance", "deviation", "normalized", "output"}; absent,
+/// infinite and NaN values are null.
 nlohmann::ordered_json to_json(const Trace& trace);
 
 }  // namespace addnorm::lab

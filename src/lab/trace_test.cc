@@ -30,7 +30,7 @@ void expect_near(const Vector& actual, const Vector& expected) {
   EXPECT_THAT(actual, Pointwise(DoubleNear(kRounding), expected));
 }
 
-/// (values − mean)/√(variance + 1e-5), as the formula says.
+/// (values − mean)/√(variance + 1e-5), by the formula.
 Vector layer_norm(const Vector& values) {
   const auto n = static_cast<double>(values.size());
   const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;

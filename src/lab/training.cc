@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kHeadWidth = 16;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-/// Worse than a guess among 256 bytes, 5.5, by more than chance.
+/// A loss above that of a guess among 256 bytes, 5.5, by more than chance.
 constexpr double kDiverged = 10;
 
 Decoder<float> draw(const TrainingJob& job, std::uint64_t seed, const SilentBug* bug) {
@@ -44,7 +44,7 @@ double train(const TrainingJob& job, const train::ByteText& text, std::uint64_t 
   return loss;
 }
 
-/// All runs: of each curve, x and seed.
+/// A run of a curve, an x and a seed.
 struct Run {
   std::size_t curve, x;
   std::uint64_t seed;
@@ -56,7 +56,7 @@ std::vector<Run> runs_of(const std::vector<TrainingCurve>& plan, const FigureOpt
       for (std::uint64_t s = 0; s < options.seeds; ++s) runs.push_back({c, x, s});
     }
   }
-  // The longest first, so that no thread is left alone with it.
+  // The longest runs start first, so that no thread runs one alone at the end.
   auto cost = [&](const Run& r) { return plan[r.curve].jobs[r.x].layers; };
   std::ranges::stable_sort(runs, std::greater<>(), cost);
   return runs;

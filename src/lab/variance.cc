@@ -7,10 +7,10 @@ namespace addnorm::lab {
 namespace {
 
 constexpr double kVarianceFactor = 1.15;
-/// A stream that grows further is shown on a scale of powers of ten.
+/// A stream that grows beyond this is shown on a logarithmic scale.
 constexpr double kSteep = 1000;
 
-/// From 1 + l/2 to 1 + 3l/2 for l = 1 … layers.
+/// Returns the band from 1 + l/2 to 1 + 3l/2 for l = 1 … layers.
 Series pre_norm_bounds(std::size_t layers) {
   Series bounds{"pre, bounds", {}, {}};
   for (std::size_t l = 1; l <= layers; ++l) {
@@ -41,7 +41,7 @@ struct VariancePanels {
                  "so that nothing grows with depth."};
 };
 
-/// What is said of single placements, beside mean-field theory.
+/// Adds the claims about single placements that go beyond mean-field theory.
 void add_claims(const std::string& name, const StackSample& sample, VariancePanels& panels,
                 std::vector<Check>& checks) {
   const Series stream = sample.measured(Quantity::kStreamPower, name);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kWarmUpRunSteps = 300;
 constexpr std::size_t kWarmUpSteps = 150;
-/// A third less, and post-norm trains 12 layers now and then; a third more, and warm-up does not
+/// With a third less, post-norm sometimes trains 12 layers; with a third more, warm-up does not
 /// always help.
 constexpr double kWarmUpLearningRate = 6e-3;
 

@@ -11,7 +11,7 @@
 
 namespace addnorm::model {
 
-/// A config.json, read key by key.
+/// Reads a config.json, key by key.
 class Config {
  public:
   Config(const io::Json& object, std::string file) : object_(object), file_(std::move(file)) {}

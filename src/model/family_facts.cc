@@ -47,7 +47,7 @@ constexpr FamilyFacts kFacts[] = {
     {.name = "dory", .has_normalized_stream = true},
 };
 
-/// Parts of names of tensors that are carried along.
+/// Parts of names of tensors that is_carried_along() recognizes.
 constexpr std::string_view kCarriedAlong[] = {
     "attn.bias",
     "attn.masked_bias",
@@ -63,7 +63,7 @@ constexpr std::string_view kCarriedAlong[] = {
     "classifier.",
     "qa_outputs.",
     "score.",
-    "rope_freqs",  // GGUF's, read with the recipe
+    "rope_freqs",  // in GGUF files; read with the recipe
     "rope_factors_",
 };
 
@@ -79,7 +79,7 @@ FamilyFacts family_facts(std::string_view model_type) {
 }
 
 bool is_carried_along(std::string_view tensor) {
-  constexpr std::string_view kDecoderOfT5 = "decoder.";  // its encoder alone is run
+  constexpr std::string_view kDecoderOfT5 = "decoder.";  // only the encoder is run
   return tensor.starts_with(kDecoderOfT5) ||
          std::ranges::any_of(kCarriedAlong, [&](std::string_view part) {
            return tensor.find(part) != std::string_view::npos;

@@ -3,7 +3,8 @@
 namespace addnorm::model {
 namespace {
 
-// Names as gguf-py's constants.py of llama.cpp has them. A family has a part of the rows below.
+// The names are those of llama.cpp's gguf-py, constants.py. Each family has a part of the rows
+// below.
 
 constexpr std::string_view kGgufPrefixes[] = {""};
 constexpr Row kGgufOthers[] = {
@@ -17,7 +18,7 @@ constexpr Row kGgufOthers[] = {
     {"head.weight", "output.weight"},
 };
 
-/// Every projection is a tensor.
+/// Each projection is a separate tensor.
 constexpr Row kGgufSplitLayer[] = {
     {"attention.query.weight", "attn_q.weight"},
     {"attention.query.bias", "attn_q.bias"},
@@ -35,8 +36,8 @@ constexpr Row kGgufSplitLayer[] = {
     {"feed_forward.down.weight", "ffn_down.weight"},
     {"feed_forward.down.bias", "ffn_down.bias"},
 };
-/// Query, key and value of all heads are one tensor, of a third each; GPT-NeoX's are no longer
-/// mixed by head, and GPT-2's no longer transposed.
+/// Query, key and value of all heads are thirds of one tensor. GPT-NeoX's are no longer interleaved
+/// by head, and GPT-2's no longer transposed.
 constexpr Row kGgufThirdsLayer[] = {
     {"attention.query.weight", "attn_qkv.weight", false, equal<0, 3>},
     {"attention.query.bias", "attn_qkv.bias", false, equal<0, 3>},
@@ -51,7 +52,7 @@ constexpr Row kGgufThirdsLayer[] = {
     {"feed_forward.down.weight", "ffn_down.weight"},
     {"feed_forward.down.bias", "ffn_down.bias"},
 };
-/// ffn_up has the gate as well, before it.
+/// ffn_up contains the gate, before the up projection.
 constexpr Row kGgufPhi3Layer[] = {
     {"attention.query.weight", "attn_qkv.weight", false, queries},
     {"attention.key.weight", "attn_qkv.weight", false, keys},

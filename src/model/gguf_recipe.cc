@@ -16,13 +16,13 @@ namespace {
 
 using io::Json;
 
-/// An architecture of GGUF files and the family of a config.json that it is.
+/// An architecture of GGUF files, and its family in a config.json.
 struct Architecture {
   std::string_view name;
   std::string_view family;
   const char* epsilon = "attention.layer_norm_rms_epsilon";
-  std::size_t window_period = 0;  ///< every how many layers one sees everything; 0: has no windows
-  bool is_permuted = false;  ///< rows of queries and keys are in the order in which neighbors turn
+  std::size_t window_period = 0;  ///< each window_period-th layer sees everything; 0: no windows
+  bool is_permuted = false;       ///< rows of queries and keys are ordered by pairs of neighbours
 };
 constexpr const char* kLayerNorm = "attention.layer_norm_epsilon";
 constexpr Architecture kArchitectures[] = {
@@ -43,7 +43,7 @@ constexpr Architecture kArchitectures[] = {
     {"bert", "bert", kLayerNorm},
 };
 
-/// What would make another model than these, unless it is 0 or false.
+/// Metadata that would make an unsupported model unless it is 0 or false.
 struct UnknownKey {
   const char* key;
   const char* name;
@@ -62,7 +62,7 @@ constexpr UnknownKey kUnknownKeys[] = {
     {"rope.scaling.yarn_log_multiplier", "other gains of YaRN"},
 };
 
-/// Numbers with their names there and here; GPT-2's config has names of its own.
+/// A number's names in GGUF and in config.json; GPT-2's config has other names.
 struct Number {
   const char* theirs;
   const char* ours;
@@ -80,7 +80,8 @@ constexpr Number kSizesOfSome[] = {
     {"attention.key_length", "head_dim"},
 };
 
-/// Those of the architecture; a list of a number for each layer, all the same, is that number.
+/// Returns the architecture's metadata. A list with the same number for each layer becomes that
+/// number.
 Json metadata_of(const io::Gguf& file, const Architecture& architecture) {
   Json object = Json::object();
   const std::string prefix = fmt::format("{}.", architecture.name);
@@ -93,7 +94,7 @@ Json metadata_of(const io::Gguf& file, const Architecture& architecture) {
   return object;
 }
 
-/// What divides frequencies: a number above 0 for each pair of features of a head.
+/// Reads the divisors of the frequencies: a number above 0 for each pair of features of a head.
 std::vector<double> read_factors(const io::StoredTensor& tensor, const std::string& file) {
   constexpr std::size_t kMostPairs = 4096;
   require(tensor.count() <= kMostPairs, "{}: tensor '{}' has {} values, must have at most {}", file,
@@ -106,7 +107,7 @@ std::vector<double> read_factors(const io::StoredTensor& tensor, const std::stri
   return factors;
 }
 
-/// Writes the config.json of a file's metadata.
+/// Translates a file's metadata to a config.json.
 class Translation {
  public:
   Translation(const io::Gguf& file, const Architecture& architecture)
@@ -195,7 +196,7 @@ void Translation::add_sizes() {
   if (is("bert")) config_["type_vocab_size"] = rows_of("token_types.weight");
 }
 
-/// Under the names of all families.
+/// Adds ε under the names of all families.
 void Translation::add_epsilon() {
   const double epsilon = metadata_.number(key(architecture_.epsilon).c_str());
   for (const char* name : {"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon"}) {
@@ -203,14 +204,14 @@ void Translation::add_epsilon() {
   }
 }
 
-/// Of what turns, where anything does.
+/// Adds the rotary positions, if some features are rotated.
 void Translation::add_positions() {
   config_["rope_theta"] = config_["rotary_emb_base"] = number("rope.freq_base", 10'000);
   config_["rope_local_base_freq"] = number("rope.freq_base_swa", 10'000);
   const std::size_t d_head =
       has("attention.key_length") ? size("attention.key_length") : split_width();
   const std::size_t turning = metadata_.size(key("rope.dimension_count").c_str(), d_head);
-  // Half a feature more where some do not turn: rounding must not take one away.
+  // Half a feature is added to a partial rotation: rounding must not remove one.
   const double share = turning == d_head
                            ? 1
                            : (static_cast<double>(turning) + 0.5) /
@@ -220,8 +221,8 @@ void Translation::add_positions() {
   if (!scaled.empty()) config_["rope_scaling"] = scaled;
 }
 
-/// LongRoPE's lists are tensors, and the files of Phi-3 do not name it. Else "linear" is what a
-/// file means that says a factor alone.
+/// LongRoPE's lists are tensors, and the files of Phi-3 do not name it. For other files a factor
+/// without a type means "linear".
 Json Translation::scaling() const {
   Json scaling = Json::object();
   const auto copy = [&](const char* behind, const char* name) {
@@ -247,8 +248,8 @@ Json Translation::scaling() const {
   return scaling;
 }
 
-/// Gemma's: scores are divided by √d_head, but by √(d_model/heads) in its models of 27 billion
-/// weights, which have 46 (Gemma 2) and 62 (Gemma 3) layers; no file says so.
+/// Gemma's scores are divided by √d_head. Its models of 27 billion weights, with 46 layers (Gemma
+/// 2) or 62 (Gemma 3), divide by √(d_model/heads); no file says so.
 void Translation::add_scores() {
   const std::size_t layers = size("block_count");
   const bool is_largest = (is("gemma2") && layers == 46) || (is("gemma3") && layers == 62);
@@ -271,9 +272,9 @@ void Translation::add_windows() {
   config_["layer_types"] = types;
 }
 
-/// Layers that see a window: those of a list of flags, or all but the last of each period.
+/// Returns the layers with a window: those of a list of flags, or all but the last of each period.
 std::vector<bool> Translation::local_layers() const {
-  constexpr std::size_t kMostLayers = 1000;  // more are refused anyway
+  constexpr std::size_t kMostLayers = 1000;  // files with more layers are rejected anyway
   const std::string pattern = key("attention.sliding_window_pattern");
   if (metadata_.has(pattern.c_str()) && object_[pattern].is_array()) {
     if (!io::fits<std::vector<bool>>(object_[pattern])) {
@@ -291,7 +292,7 @@ std::vector<bool> Translation::local_layers() const {
 void Translation::add_others() {
   config_["tie_word_embeddings"] = file_.find("output.weight") == nullptr;
   config_["use_parallel_residual"] = flag("use_parallel_residual", true);
-  if (!is("qwen2") && !is("gptneox")) {  // which always have one
+  if (!is("qwen2") && !is("gptneox")) {  // these families always have one
     config_["attention_bias"] = file_.find("blk.0.attn_q.bias") != nullptr;
   }
 }
@@ -311,7 +312,7 @@ const Architecture& architecture_of(const io::Gguf& file) {
   return *known;
 }
 
-/// Llama 3.1's way to scale is a tensor of what divides the frequencies.
+/// Llama 3.1 stores the divisors of its frequencies as a tensor.
 void divide_frequencies(Recipe& recipe, const io::Gguf& file) {
   const io::StoredTensor* found = file.find("rope_freqs.weight");
   if (found == nullptr) return;

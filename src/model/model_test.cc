@@ -1,5 +1,5 @@
-/// What models from elsewhere may get wrong. That they compute what PyTorch does is
-/// tests/models_test.cc's.
+/// Tests of models in published formats. tests/models_test.cc compares their outputs with
+/// PyTorch's.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ constexpr const char* kLlama = R"({"model_type": "llama", "vocab_size": 11, "hid
   "num_attention_heads": 2, "num_key_value_heads": 1, "num_hidden_layers": 2,
   "intermediate_size": 6, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu"})";
 
-/// kLlama with one key changed, or with none where the value is "".
+/// Returns kLlama with one key changed, or without it if the value is "".
 std::string changed(const std::string& key, const std::string& value) {
   auto config = nlohmann::ordered_json::parse(kLlama);
   config.erase(key);
@@ -104,7 +104,7 @@ TEST(Recipe, NamesTheNearestFamily) {
   EXPECT_THAT(nearest("gpt_neo", "{}", {}), HasSubstr("gpt_neox, by its name"));
 }
 
-/// Such a family cannot be tried: no family here has these parts.
+/// No alternative family can be suggested here: no supported family has these parts.
 TEST(Recipe, NamesPartsThatNoFamilyHas) {
   const auto said = [](const std::string& json, const std::vector<std::string>& tensors) {
     return nearest_family("llamoe", json, tensors);
@@ -120,7 +120,7 @@ TEST(Recipe, NamesPartsThatNoFamilyHas) {
               HasSubstr("it has experts and linear attention, not known here"));
 }
 
-/// Layers in turn with and without positions, as SmolLM3's.
+/// SmolLM3's layers, some with and some without positions.
 TEST(Recipe, LeavesLayersWithoutPositions) {
   const auto parse = [](const std::string& key, const std::string& value) {
     auto config = nlohmann::ordered_json::parse(changed(key, value));
@@ -145,7 +145,8 @@ TEST(Recipe, IsWhatTheConfigurationSays) {
   EXPECT_EQ(recipe.placements[0].attention.name, "pre");
 }
 
-/// Newer files say it in one object, by the kind of layer where there are several.
+/// Newer files have one object for positions, with one entry for each kind of layer if there are
+/// several.
 TEST(Recipe, FindsRotaryPositionsWhereNewerFilesHaveThem) {
   for (const std::string name : {"llama3", "gemma3"}) {
     const std::string file = ADDNORM_SOURCE_DIR "/tests/golden/models/" + name + "/config.json";
@@ -168,7 +169,7 @@ TEST(Recipe, FindsRotaryPositionsWhereNewerFilesHaveThem) {
   }
 }
 
-/// Files from before rope_parameters, as most on the hub are, have names that differ by family.
+/// Files from before rope_parameters, the majority on the hub, have names that differ by family.
 TEST(Recipe, FindsRotaryPositionsWhereOlderFilesHaveThem) {
   using Json = nlohmann::ordered_json;
   struct Case {
@@ -225,7 +226,8 @@ TEST(Recipe, FindsRotaryPositionsWhereOlderFilesHaveThem) {
   }
 }
 
-/// By hand, of the published formulas, with heads of 4 features and a base of 10,000.
+/// Expected values computed by hand from the published formulas, with heads of 4 features and a
+/// base of 10,000.
 TEST(Recipe, ScalesRotaryPositions) {
   const auto form = [](const std::string& scaling) {
     auto config = nlohmann::ordered_json::parse(kLlama);
@@ -245,12 +247,12 @@ TEST(Recipe, ScalesRotaryPositions) {
                                "beta_slow": 1, "original_max_position_embeddings": 1024})");
   EXPECT_NEAR(yarn.attention[0].rope[0], 1, 1e-12);
   EXPECT_NEAR(yarn.attention[0].rotary_gain, 1 + 0.1 * std::log(4), 1e-12);
-  // Pair 1 turns 1024·0.01/2π = 1.63 times: ln(4/1.63)/ln 4 of the way from 4 turns to 1.
+  // Pair 1 makes 1024·0.01/2π = 1.63 turns, which is ln(4/1.63)/ln 4 of the way from 4 turns to 1.
   const double slowed = std::log(4 / (10.24 / (2 * std::numbers::pi))) / std::log(4);
   EXPECT_NEAR(yarn.attention[0].rope[1], 0.01 * (1 - slowed + slowed / 4), 1e-12);
 }
 
-/// The files of a random model by kLlama's recipe, to be spoilt.
+/// The files of a random model with kLlama's recipe, which tests damage.
 class ModelFilesTest : public ::testing::Test {
  protected:
   struct Tensor {
@@ -295,7 +297,7 @@ class ModelFilesTest : public ::testing::Test {
     return {parse_recipe(kLlama, "config.json"), Weights(folder_.string(), {"llama"})};
   }
 
-  /// Its own for each test, which run side by side.
+  /// Each test has its own folder, because tests run in parallel.
   fs::path folder_ = fs::path(::testing::TempDir()) /
                      ::testing::UnitTest::GetInstance()->current_test_info()->name();
   std::map<std::string, Tensor> tensors_;
@@ -316,7 +318,7 @@ TEST_F(ModelFilesTest, RunsForwardAndBackward) {
   EXPECT_THAT(model.weights().besides(model.parameter_names()), ElementsAre());
 }
 
-/// The output and all gradients, one after the other.
+/// Returns the output and all gradients, one after the other.
 std::vector<float> evaluated(StreamedModel model) {
   const std::vector<std::int32_t> tokens{1, 2, 3, 10, 0, 7};
   const MatrixView<const float> logits = model.forward(tokens, 2);
@@ -383,7 +385,7 @@ TEST_F(ModelFilesTest, SaysWhatIsMissingOrOfAnotherShape) {
               throws("has the shape (), must have (11, 8)"));
 }
 
-/// LongRoPE's second list, for longer sequences, is not read.
+/// LongRoPE's second list, for longer sequences, is not supported.
 TEST_F(ModelFilesTest, RefusesSequencesForWhichItsPositionsAreNotKnown) {
   write("model.safetensors", tensors_);
   const std::string scaling = R"({"type": "longrope", "short_factor": [1, 2], "factor": 2,
@@ -396,7 +398,8 @@ TEST_F(ModelFilesTest, RefusesSequencesForWhichItsPositionsAreNotKnown) {
               throws("5 tokens are longer than the 4 for which"));
 }
 
-/// Two experts of gpt-oss with a gate and an up of one row each; by hand, of the standard's table.
+/// Two experts of gpt-oss with a gate and an up of one row each; expected values by hand from the
+/// standard's table.
 TEST_F(ModelFilesTest, ReadsMxfp4) {
   std::vector<std::uint8_t> blocks(4 * 2 * 16);  // rows × blocks × bytes
   const auto row = [&](std::size_t r) { return std::span(blocks).subspan(r * 32, 32); };
@@ -432,7 +435,7 @@ TEST_F(ModelFilesTest, ReadsMxfp4) {
               throws("has the shape (2, 2, 64), must have (2, 4, 64)"));
 }
 
-/// By hand, of the table of E4M3 (Micikevicius et al. 2022).
+/// Expected values by hand from the table of E4M3 (Micikevicius et al. 2022).
 TEST_F(ModelFilesTest, ReadsBlocksOfFloat8) {
   constexpr std::size_t kRows = 130, kCols = 129;
   std::vector<std::uint8_t> bytes(kRows * kCols, 0x38);  // 1
@@ -456,7 +459,7 @@ TEST_F(ModelFilesTest, ReadsBlocksOfFloat8) {
   EXPECT_EQ(values(129, 128), 7);
 }
 
-/// The recipe alone must not make the program ask for memory.
+/// A recipe alone must not make the program allocate memory that the files do not justify.
 TEST_F(ModelFilesTest, RefusesARecipeThatIsTooLargeForTheFiles) {
   write("model.safetensors", tensors_);
   Recipe recipe = parse_recipe(changed("intermediate_size", "900000000"), "config.json");

@@ -18,7 +18,7 @@
 namespace addnorm::model {
 namespace {
 
-/// How many letters must be put in, taken out or replaced (Levenshtein 1966).
+/// Returns the number of inserted, deleted or replaced letters (Levenshtein 1966).
 std::size_t edits(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -34,7 +34,7 @@ std::size_t edits(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-/// Our names of the first layer's parameters, from a block that is as small as its names allow.
+/// Returns our names of the first layer's parameters, from a block as small as its names allow.
 std::vector<std::string> names_of_layer(const Recipe& recipe) {
   BlockOptions options = recipe.layer_options(0);
   options.n_heads = options.attention.n_kv_heads = 1;
@@ -49,15 +49,15 @@ std::vector<std::string> names_of_layer(const Recipe& recipe) {
   return names;
 }
 
-/// How well a family explains a config.json and tensors.
+/// The agreement of a family with a config.json and tensors.
 struct Fit {
   std::string_view family;
   bool reads = false;      ///< whether it can read the config.json
-  std::size_t named = 0;   ///< of the tensors of layers, those that have its names
-  std::size_t absent = 0;  ///< of its parameters, those that have no tensor
-  std::size_t edits = 0;   ///< from the one name to the other
+  std::size_t named = 0;   ///< number of layers' tensors that have its names
+  std::size_t absent = 0;  ///< number of its parameters without a tensor
+  std::size_t edits = 0;   ///< edit distance of the two names
 
-  /// The more the better.
+  /// Returns the rank; larger is better.
   auto rank() const {
     const auto balance = static_cast<long>(named) - static_cast<long>(absent);
     return std::tuple(reads, balance, -static_cast<long>(edits));
@@ -82,13 +82,13 @@ Fit fit_of(std::string_view family, const std::string& name, const std::string& 
       fit.absent += !found;
     }
     fit.named = named.size();
-  } catch (const Error&) {  // it says something that this family cannot
+  } catch (const Error&) {  // a value that this family does not support
   }
   return fit;
 }
 
-/// A layer's tensor as if of the first layer, whose number is the first one in a name:
-/// "model.layers.3.mlp.experts.5.weight" with 0 for 3. Nothing for a tensor of no layer.
+/// Returns the name of a layer's tensor as in the first layer: the first number, that of the layer,
+/// becomes 0, as in "model.layers.3.mlp.experts.5.weight". Nothing for a tensor outside layers.
 std::optional<std::string> in_first_layer(const std::string& name) {
   for (std::size_t begin = 0; begin < name.size();) {
     const std::size_t end = std::min(name.find('.', begin), name.size());
@@ -105,7 +105,7 @@ std::optional<std::string> in_first_layer(const std::string& name) {
 
 std::string nearest_family(const std::string& name, const std::string& json,
                            const std::vector<std::string>& tensors) {
-  std::set<std::string> layer;  // of all kinds of layers, where there are several
+  std::set<std::string> layer;  // the union of all kinds of layers
   for (const std::string& tensor : tensors) {
     if (const std::optional<std::string> own = in_first_layer(tensor)) layer.insert(*own);
   }

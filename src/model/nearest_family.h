@@ -5,10 +5,10 @@
 
 namespace addnorm::model {
 
-/// Which family that is known here is nearest to one that is not, in words: of those that can read
-/// its config.json, the one whose names the tensors of its layers have; then the one whose name has
-/// the fewest other letters. How to try it as well, unless it has parts that no family here has
-/// (unknown_parts); those are named then.
+/// Returns a sentence about the supported family that is nearest to an unknown one. Among the
+/// families that can read its config.json, it is the one with the same tensor names in its layers,
+/// else the one with the most similar name. The sentence says how to try that family. If the model
+/// has parts that no family here supports (unknown_parts), it names those instead.
 std::string nearest_family(const std::string& name, const std::string& json,
                            const std::vector<std::string>& tensors);
 

@@ -12,29 +12,29 @@
 
 namespace addnorm::model {
 
-/// How many rows of the largest matrices are in memory at a time.
+/// The number of rows of the largest matrices in memory at a time.
 inline constexpr std::size_t kRowsAtATime = 4096;
 
-/// From the stream to logits: for masked tokens (BERT) a linear layer, GELU and a norm; a product
-/// with the token embedding or a matrix of its own, whose rows are read some at a time; a bias or a
-/// soft cap.
+/// The computation from the stream to logits. For masked tokens (BERT) it begins with a linear
+/// layer, GELU and a norm. Then follows a product with the token embedding or a separate matrix, of
+/// which some rows are in memory at a time, and a bias or a soft cap.
 class OutputHead {
  public:
   OutputHead(const Recipe& recipe, const Weights& weights);
 
   void forward(const Weights& weights, MatrixView<const float> y, MatrixView<float> logits,
                const Pass<float>& pass);
-  /// dy from d_logits, which is changed on the way; adds to the gradients of parameters().
+  /// Computes dy from d_logits, which it overwrites; adds to the gradients of parameters().
   void backward(const Weights& weights, MatrixView<const float> y, MatrixView<float> d_logits,
                 MatrixView<float> dy, const Pass<float>& pass);
 
-  /// The name of the product's matrix, and the gradient of its rows from `first_row` on after
-  /// backward(): added to what is there.
+  /// The name of the product's matrix, and the gradient of its rows from `first_row` on, after
+  /// backward(). The gradient is added to the old values.
   const std::string& matrix() const { return matrix_; }
   void add_matrix_gradient(MatrixView<const float> d_logits, std::size_t first_row,
                            MatrixView<float> gradient) const;
 
-  /// All but the matrix.
+  /// Returns all parameters except the matrix.
   ParameterList<float> parameters();
 
  private:
@@ -44,7 +44,7 @@ class OutputHead {
   std::optional<Norm<float>> norm_;
   Parameter<float> bias_;
   Matrix<float> hidden_, active_, normed_, d_hidden_, logits_;
-  MatrixView<const float> factor_;  // what the matrix is multiplied with
+  MatrixView<const float> factor_;  // the vectors that the matrix multiplies
 };
 
 }  // namespace addnorm::model

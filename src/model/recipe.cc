@@ -101,7 +101,7 @@ void set_rotary(AttentionForm& attention, RotaryForm rotary) {
   attention.rotary_gain = rotary.gain;
 }
 
-/// A head of `absent` features, unless the file says another number.
+/// Returns the features of a head; `absent` if the file does not say.
 std::size_t head_size(const Config& config, std::size_t absent) {
   constexpr std::size_t kWidest = 8192;
   const std::size_t d_head = config.size("head_dim", std::max<std::size_t>(absent, 1));
@@ -111,19 +111,20 @@ std::size_t head_size(const Config& config, std::size_t absent) {
   return d_head;
 }
 
-/// What Llama, Mistral, Phi, Qwen, Gemma, GLM and OLMo have in common, as Llama has it.
+/// The common form of Llama, Mistral, Phi, Qwen, Gemma, GLM and OLMo; the defaults are Llama's.
 struct LlamaForm {
   RotaryDefaults rotary = {};
   RotaryPairs rotary_pairs = RotaryPairs::kHalves;
   double epsilon = 1e-6;
-  ModelOutput output = ModelOutput::kLogits;  ///< where tie_word_embeddings does not say
+  ModelOutput output = ModelOutput::kLogits;  ///< if tie_word_embeddings is absent
   std::string_view placement = "pre";
   QkNorm qk_norm = QkNorm::kNone;
-  std::size_t d_head = 0, d_turning = 0;  ///< of queries and keys; 0: as the file says
+  std::size_t d_head = 0, d_turning = 0;  ///< of queries and keys; 0: from the file
   Bias qkv_bias = Bias::kNo;
-  bool knows_attention_bias = false;  ///< whether attention_bias is of query, key and value alone
+  /// whether attention_bias applies only to query, key and value
+  bool knows_attention_bias = false;
   const char* activation_key = "hidden_act";
-  const char* activation = "silu";  ///< where that key does not say
+  const char* activation = "silu";  ///< if the key is absent
 };
 
 Recipe llama(const Config& config, const LlamaForm& form) {
@@ -162,7 +163,7 @@ Recipe llama(const Config& config, const LlamaForm& form) {
   return recipe;
 }
 
-/// Whether each layer sees a window only: as "layer_types" says, or else by is_local(layer).
+/// Returns whether each layer sees only a window, from "layer_types", or else from is_local(layer).
 template <typename IsLocal>
 std::vector<bool> local_layers(const Config& config, std::size_t layers, const IsLocal& is_local) {
   std::vector<bool> local(layers);
@@ -183,7 +184,7 @@ std::vector<bool> local_layers(const Config& config, std::size_t layers, const I
   return local;
 }
 
-/// Gives those layers their window, and their own rotary positions if they have any.
+/// Sets the window of the local layers, and their own rotary positions if they have any.
 template <typename IsLocal>
 void set_windows(Recipe& recipe, const Config& config, const IsLocal& is_local,
                  const RotaryDefaults* rotary = nullptr) {
@@ -197,7 +198,7 @@ void set_windows(Recipe& recipe, const Config& config, const IsLocal& is_local,
   }
 }
 
-/// All layers see a window, if the file says one.
+/// All layers see a window, if the file has one.
 Recipe mistral(const Config& config, const LlamaForm& form) {
   Recipe recipe = llama(config, form);
   if (!config.has("sliding_window")) return recipe;
@@ -207,7 +208,7 @@ Recipe mistral(const Config& config, const LlamaForm& form) {
   return recipe;
 }
 
-/// The layers from max_window_layers on see a window, if use_sliding_window says so.
+/// The layers from max_window_layers on see a window, if use_sliding_window is true.
 Recipe qwen(const Config& config, const LlamaForm& form) {
   Recipe recipe = llama(config, form);
   if (!config.flag("use_sliding_window", false)) return recipe;
@@ -252,7 +253,7 @@ Recipe seed_oss(const Config& config) {
   return llama(config, {.qkv_bias = Bias::kYes, .knows_attention_bias = true});
 }
 
-/// Where the other layers have a part that is not known here.
+/// Limits the run to the first `layers` layers, because the others have an unsupported part.
 void run_first(Recipe& recipe, std::size_t layers, std::string unknown_part) {
   if (layers >= recipe.layers()) return;
   recipe.unknown_part = std::move(unknown_part);
@@ -277,22 +278,22 @@ Recipe deepseek_v3(const Config& config) {
     attention.latent = {.rank = config.size("kv_lora_rank", 512),
                         .query_rank = config.size("q_lora_rank", 0)};
     attention.score_scale = score_gain / std::sqrt(static_cast<double>(d_head));
-    attention.norm.epsilon = 1e-6;  // of the library, whatever rms_norm_eps is
+    attention.norm.epsilon = 1e-6;  // the library's value, which ignores rms_norm_eps
   }
   run_first(recipe, static_cast<std::size_t>(config.number("first_k_dense_replace", 3)),
             "routed experts");
   return recipe;
 }
 
-/// Nothing of it is run: its first layers have linear attention, and the others a gate behind
-/// theirs.
+/// No layer is run: the first layers have linear attention, and the others a gate after attention.
 Recipe qwen3_next(const Config& config) {
   Recipe recipe = llama(config, {.rotary = {.share = 0.25}, .qk_norm = QkNorm::kHead});
   run_first(recipe, 0, "linear attention, gated attention and routed experts");
   return recipe;
 }
 
-/// Every layer has attention sinks and experts; the first of two sees a window.
+/// Every layer has attention sinks and experts; every second layer, beginning with the first, sees
+/// a window.
 Recipe gpt_oss(const Config& config) {
   Recipe recipe = llama(config, {.rotary = {.base = 150'000},
                                  .epsilon = 1e-5,
@@ -324,7 +325,7 @@ Recipe ernie4_5(const Config& config) {
                         .output = ModelOutput::kTiedLogits});
 }
 
-/// Half of each head's features turn, neighbor with neighbor.
+/// Half of each head's features are rotated, in pairs of neighbours.
 Recipe glm(const Config& config, std::string_view placement) {
   return llama(config, {.rotary = {.share = 0.5},
                         .rotary_pairs = RotaryPairs::kNeighbors,
@@ -334,8 +335,8 @@ Recipe glm(const Config& config, std::string_view placement) {
                         .knows_attention_bias = true});
 }
 
-/// Embeddings come times √d_model, the feed-forward is a GeGLU. The first checkpoints say
-/// "hidden_act": "gelu", and mean the approximation by tanh as well.
+/// Embeddings are multiplied by √d_model, and the feed-forward is a GeGLU. The first checkpoints
+/// have "hidden_act": "gelu", but mean the approximation by tanh.
 Recipe gemma(const Config& config, LlamaForm form) {
   form.output = ModelOutput::kTiedLogits;
   form.activation_key = "hidden_activation";
@@ -345,7 +346,7 @@ Recipe gemma(const Config& config, LlamaForm form) {
   return recipe;
 }
 
-/// Scores times 1/√query_pre_attn_scalar and soft caps, as Gemma 2 and 3 say.
+/// Reads the score factor 1/√query_pre_attn_scalar and the soft caps of Gemma 2 and 3.
 void read_scores(Recipe& recipe, const Config& config) {
   for (AttentionForm& attention : recipe.attention) {
     attention.score_scale = 1 / std::sqrt(config.above_0("query_pre_attn_scalar", 256));
@@ -372,11 +373,11 @@ Recipe gemma3(const Config& config) {
   return recipe;
 }
 
-/// Both sublayers read what the layer has read, each behind a norm of its own:
+/// Both sublayers read the layer's input, each with its own norm:
 ///
 ///     y = x + attention(norm(x)) + feed_forward(norm'(x))
 ///
-/// as two lanes, of which the second keeps x for the feed-forward.
+/// The placement has two lanes; the second keeps x for the feed-forward.
 Placement side_by_side() {
   Placement row{.before = Slot::kNorm, .final_norm = Slot::kNorm};
   row.lanes.least = row.lanes.usual = row.lanes.most = 2;
@@ -433,7 +434,7 @@ Recipe t5(const Config& config) {
   block.affine = Affine::kGamma;
   block.bias = Bias::kNo;
   const std::string feed = config.word("feed_forward_proj", "relu");
-  if (feed == "gated-gelu") {  // its GELU is the approximation
+  if (feed == "gated-gelu") {  // here GELU is the approximation
     block.feed_forward = FeedForwardKind::kGeGluTanh;
   } else {
     block.feed_forward = feed_forward(config, feed, &NamedActivation::plain);

@@ -13,7 +13,7 @@
 
 namespace addnorm::model {
 
-/// What a model gives for each token.
+/// The output of a model for each token.
 enum class ModelOutput {
   kHidden,        ///< the stream after the last layer and the final norm
   kTiedLogits,    ///< its products with the token embedding
@@ -21,26 +21,26 @@ enum class ModelOutput {
   kMaskedLogits,  ///< BERT's: linear, GELU, norm, products with the token embedding, bias
 };
 
-/// A Transformer as data: everything but its numbers.
+/// A Transformer as data, without its weights.
 struct Recipe {
-  std::string family;  ///< as its config.json says: "gpt2", "llama", …; "addnorm" of our own runs
+  std::string family;  ///< from config.json: "gpt2", "llama", …; "addnorm" for our runs
   std::size_t vocabulary = 0;
-  std::size_t positions = 0;    ///< learned ones; 0: none
-  std::size_t token_types = 0;  ///< of which type 0 is added to all tokens; 0: none
+  std::size_t positions = 0;    ///< number of learned positions; 0: none
+  std::size_t token_types = 0;  ///< type 0 is added to all tokens; 0: none
   double embedding_scale = 1;
   Slot embedding_norm = Slot::kNothing;
-  BlockOptions block;                      ///< its `attention` is that of each layer below
+  BlockOptions block;                      ///< its `attention` is replaced by each layer's
   std::vector<BlockPlacement> placements;  ///< one for each layer
-  std::vector<AttentionForm> attention;    ///< likewise
+  std::vector<AttentionForm> attention;    ///< one for each layer
   AttentionMask::Order order = AttentionMask::Order::kCausal;
   Slot final_norm = Slot::kNorm;
   ModelOutput output = ModelOutput::kLogits;
-  double logit_cap = 0;     ///< c: logits become c·tanh(logit/c); 0: they stay
-  std::size_t longest = 0;  ///< sequences for which its rotary positions hold; 0: all
+  double logit_cap = 0;     ///< c: logits become c·tanh(logit/c); 0: no cap
+  std::size_t longest = 0;  ///< longest sequence for its rotary positions; 0: any
   bool is_gguf = false;     ///< its tensors have the names and the layout of GGUF files
-  /// Where some layers have a part that is not known here ("routed experts"), the first
-  /// `layers_run` are run, and what they leave is the output. Of the others, and of the final norm,
-  /// the names of γ and β are known, and no more.
+  /// If some layers have an unsupported part (such as "routed experts"), only the first
+  /// `layers_run` are run, and the output is the stream after them. Of the other layers and the
+  /// final norm only the names of γ and β are known.
   std::string unknown_part = {};
   std::size_t layers_run = 0;
 
@@ -51,7 +51,7 @@ struct Recipe {
   std::size_t outputs() const {
     return output == ModelOutput::kHidden ? block.d_model : vocabulary;
   }
-  /// Tokens in a sequence; 0: as many as one likes.
+  /// Returns the most tokens of a sequence; 0: no limit.
   std::size_t most_tokens() const {
     if (positions == 0 || longest == 0) return std::max(positions, longest);
     return std::min(positions, longest);
@@ -79,18 +79,18 @@ struct Recipe {
   void set_gamma_form(GammaForm form);
 };
 
-/// The families of a config.json of the Hugging Face hub that are known here, of t5 its encoder.
+/// Returns the supported families of a Hugging Face config.json; for t5, its encoder.
 std::vector<std::string_view> families();
 
-/// Names of the tensors beside a config.json.
+/// The names of the tensors that belong to a config.json.
 using TensorList = std::function<std::vector<std::string>()>;
 
-/// The recipe in a config.json of a family that model_type names. Throws Error, with the key, where
-/// something is missing, is of the wrong kind, or would make another model than these; `file` is
-/// for messages. `tensors` is asked for a family that is not known, to say which one is nearest.
+/// Returns the recipe in a config.json, for the family that model_type names. Throws an Error that
+/// names the key if a value is missing, of the wrong kind, or makes an unsupported model; `file`
+/// appears in messages. `tensors` is only called for an unknown family, to find the nearest one.
 Recipe parse_recipe(const std::string& json, const std::string& file,
                     const TensorList& tensors = {});
-/// The same as of this family, whatever model_type says.
+/// Like parse_recipe(), but for this family, whatever model_type says.
 Recipe parse_recipe_as(std::string_view family, const std::string& json, const std::string& file);
 
 /// The recipe of our own decoder.

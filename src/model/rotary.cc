@@ -10,13 +10,13 @@
 namespace addnorm::model {
 namespace {
 
-/// An object under rope_scaling or rope_parameters, and the file around it.
+/// An object under rope_scaling or rope_parameters, and the file that contains it.
 struct Scaling {
   const Config& own;
   const Config& file;
   double base;
 
-  /// How long the sequences of the first training were.
+  /// Returns the length of the sequences in the original training.
   std::size_t context() const {
     constexpr const char* kKey = "original_max_position_embeddings";
     if (own.has(kKey)) return own.size(kKey);
@@ -31,12 +31,12 @@ void scale_all(RotaryForm& form, const Scaling& scaling) {
   for (double& frequency : form.frequencies) frequency /= factor;
 }
 
-/// Only sequences that are longer than the model's turn by another base.
+/// The base changes only for sequences longer than the model's.
 void scale_longer(RotaryForm& form, const Scaling& scaling) {
   form.longest = scaling.file.size("max_position_embeddings");
 }
 
-/// Long waves turn `factor` times slower, those in between in proportion.
+/// Long waves rotate `factor` times slower, those in between in proportion.
 void scale_long_waves(RotaryForm& form, const Scaling& scaling) {
   const double factor = scaling.own.number("factor");
   const double low = scaling.own.number("low_freq_factor");
@@ -53,9 +53,9 @@ void scale_long_waves(RotaryForm& form, const Scaling& scaling) {
   }
 }
 
-/// YaRN's for a context that is `factor` times longer (Peng et al. 2023, eq. 22), and with the
-/// weights that DeepSeek adds: one for the features that turn, over one for all, which DeepSeek has
-/// in the scores.
+/// YaRN's gain for a context that is `factor` times longer (Peng et al. 2023, eq. 22), with
+/// DeepSeek's weights: one for the rotated features, divided by one for all features, which
+/// DeepSeek applies in the scores.
 void set_yarn_gains(RotaryForm& form, const Config& own, double factor) {
   const auto gain = [&](double weight) {
     return factor > 1 ? 1 + 0.1 * weight * std::log(factor) : 1.0;
@@ -66,8 +66,8 @@ void set_yarn_gains(RotaryForm& form, const Config& own, double factor) {
   if (own.has("attention_factor")) form.gain = own.above_0("attention_factor");
 }
 
-/// YaRN: pairs that turn more than beta_fast times in the context stay, those that turn less than
-/// beta_slow times turn `factor` times slower, with a ramp over the pairs between.
+/// YaRN: pairs that make more than beta_fast turns in the context stay, those with fewer than
+/// beta_slow turns rotate `factor` times slower, with a ramp over the pairs between.
 void scale_by_yarn(RotaryForm& form, const Scaling& scaling) {
   const double factor = scaling.own.above_0("factor");
   if (!(scaling.base > 1)) scaling.own.refuse("rope_theta is {}, must be above 1", scaling.base);
@@ -92,8 +92,8 @@ void scale_by_yarn(RotaryForm& form, const Scaling& scaling) {
   set_yarn_gains(form, scaling.own, factor);
 }
 
-/// LongRoPE has two lists of factors, for sequences up to those of the first training and for
-/// longer ones; here the first.
+/// LongRoPE has two lists of factors: for sequences up to the length of the original training, and
+/// for longer ones. This uses the first.
 void scale_by_list(RotaryForm& form, const Scaling& scaling) {
   const std::vector<double> factors = scaling.own.numbers("short_factor");
   if (factors.size() != form.frequencies.size()) {
@@ -127,13 +127,13 @@ constexpr Kind kKinds[] = {
 void scale(RotaryForm& form, const Scaling& scaling) {
   const Config& own = scaling.own;
   std::string name = own.has("rope_type") ? own.word("rope_type") : own.word("type", "default");
-  if (name == "yarn" && own.has("short_factor")) name = "longrope";  // Phi-3's as well
+  if (name == "yarn" && own.has("short_factor")) name = "longrope";  // Phi-3's first name for it
   const auto* kind = std::ranges::find(kKinds, name, &Kind::name);
   if (kind == std::end(kKinds)) own.refuse("a type '{}' is not known here", name);
   kind->scale(form, scaling);
 }
 
-/// `own`: the object that says it, if there is one.
+/// `own` is the object with the scaling, if there is one.
 RotaryForm read(const Config* own, const Config& file, const RotaryDefaults& defaults,
                 std::size_t d_head) {
   const auto number = [&](const char* key, const char* older_key, double absent) {
@@ -152,7 +152,7 @@ RotaryForm read(const Config* own, const Config& file, const RotaryDefaults& def
   return form;
 }
 
-/// The part of rope_parameters for one kind of layer, or all of it where there is but one.
+/// Reads the part of rope_parameters for one kind of layer, or all of it if there is only one kind.
 RotaryForm read_newer(const char* layers, const Config& file, const RotaryDefaults& defaults,
                       std::size_t d_head) {
   const Config all = file.object("rope_parameters");

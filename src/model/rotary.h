@@ -7,29 +7,30 @@
 
 namespace addnorm::model {
 
-/// What turns in each head of queries and keys.
+/// The rotation of each head's queries and keys.
 struct RotaryForm {
   std::vector<double> frequencies;  ///< of pairs of features
-  double gain = 1;                  ///< of the features that turn
-  double score_gain = 1;            ///< of scores, in DeepSeek's YaRN
-  std::size_t longest = 0;          ///< sequences for which this holds; 0: all
+  double gain = 1;                  ///< factor of the rotated features
+  double score_gain = 1;            ///< factor of scores, in DeepSeek's YaRN
+  std::size_t longest = 0;          ///< longest sequence for which this is valid; 0: any
 };
 
-/// What a family has where its files do not say, and how it calls it.
+/// The defaults of a family whose files do not specify its rotation.
 struct RotaryDefaults {
   double base = 10'000;
-  double share = 1;  ///< of a head's features, which turn
+  double share = 1;  ///< share of a head's features that is rotated
   const char* base_key = "rope_theta";
   const char* share_key = "partial_rotary_factor";
 };
 
-/// As a config.json says, of the layers that see everything: by rope_theta and rope_scaling, or all
-/// in rope_parameters, which newer files have, by the kind of layer where there are several. Scaled
-/// are they as "linear", "llama3" (Llama 3.1), "yarn" (Peng et al. 2023), and, for sequences that
-/// are not longer than those of the first training, "dynamic" and "longrope" (Ding et al. 2024).
+/// Returns the rotation of layers with full attention, from a config.json. Its keys are rope_theta
+/// and rope_scaling, or rope_parameters in newer files, with one entry for each kind of layer if
+/// there are several. Supported scalings are "linear", "llama3" (Llama 3.1), "yarn" (Peng et al.
+/// 2023), "dynamic" and "longrope" (Ding et al. 2024). The last two only up to the length of the
+/// original training.
 RotaryForm read_rotary(const Config& config, const RotaryDefaults& defaults, std::size_t d_head);
 
-/// Of the layers that see a window, which never are scaled in older files.
+/// Returns the rotation of layers with a window, which older files never scale.
 RotaryForm read_window_rotary(const Config& config, const RotaryDefaults& defaults,
                               std::size_t d_head);
 

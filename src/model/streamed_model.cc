@@ -30,15 +30,15 @@ ParameterList<float> parameters_of(StreamEnds<float>& ends) {
   return list;
 }
 
-/// Norms that a layer may have.
+/// The norms that a layer may have.
 constexpr std::string_view kNorms[] = {
     "attention_add_norm.before",    "attention_add_norm.inside",
     "attention_add_norm.after",     "feed_forward_add_norm.before",
     "feed_forward_add_norm.inside", "feed_forward_add_norm.after",
     "attention.query_norm",         "attention.key_norm"};
 
-/// Values that the matrices of one layer have at least; it must not be asked for memory that the
-/// files do not justify.
+/// Returns the least number of values in one layer's matrices. A recipe must not allocate memory
+/// that the files do not justify.
 double least_values(const BlockOptions& options) {
   const AttentionForm& form = options.attention;
   const auto d = static_cast<double>(options.d_model);
@@ -97,7 +97,7 @@ void StreamedModel::check() {
   }
 }
 
-/// Of those the files have.
+/// Adds the norms of layers that are not run, if the files have them.
 void StreamedModel::add_norms_not_run() {
   const auto add = [&](const std::string& norm) {
     for (const char* parameter : {".gamma", ".beta"}) {
@@ -111,7 +111,7 @@ void StreamedModel::add_norms_not_run() {
   add("final_norm");
 }
 
-/// Those that stand in the files alone.
+/// Returns the parameters outside the layers that stay in the files.
 auto StreamedModel::outer_parameters() const -> std::vector<Named> {
   const std::size_t d = recipe_.d_model();
   std::vector<Named> list{{"embedding.token", recipe_.vocabulary, d}};
@@ -239,7 +239,7 @@ void StreamedModel::backward(MatrixView<const float> d_output, const Visitor& vi
   embed_backward(visitor, which);
 }
 
-/// x = norm(scale·token[t] + position[i] + type[0]), where the recipe has them.
+/// x = norm(scale·token[t] + position[i] + type[0]), with the terms that the recipe has.
 void StreamedModel::embed() {
   const std::size_t length = tokens_.size() / batch_;
   require(recipe_.positions == 0 || length <= recipe_.positions,
@@ -296,8 +296,8 @@ void StreamedModel::embed_backward(const Visitor& visitor, Visit which) {
   if (which == Visit::kAll) visit_token_rows("embedding.token", d_stream_, visitor);
 }
 
-/// A matrix with a row for each token: the gradient that comes by the head, and that of the
-/// embedding where `dx` is there.
+/// Visits a matrix with a row for each token of the vocabulary: its gradient through the head, and,
+/// unless `dx` is empty, through the embedding.
 void StreamedModel::visit_token_rows(const std::string& name, MatrixView<const float> dx,
                                      const Visitor& visitor) {
   if (!visitor) return;

@@ -17,44 +17,46 @@
 
 namespace addnorm::model {
 
-/// Runs a model of any size in float32: its values stay in the files, and one layer at a time is in
-/// memory, in forward and again in backward, which computes the layer's forward once more from the
-/// stream that it read. It evaluates: nothing is dropped, whatever the recipe trained with. There
-/// is no padding, and all tokens are of type 0.
+/// Runs a model of any size in float32. Its values stay in the files, and one layer at a time is in
+/// memory. Backward loads each layer again and recomputes its forward from the stream that the
+/// layer read. It always evaluates: there is no dropout, whatever the recipe trained with. There is
+/// no padding, and all tokens have type 0.
 class StreamedModel {
  public:
-  /// Throws Error where a tensor is missing or has not the shape that the recipe asks for.
+  /// Throws an Error if a tensor is missing or has another shape than the recipe requires.
   StreamedModel(Recipe recipe, Weights weights);
 
-  /// What the model gives for `tokens`, batch × length ids: rows × recipe().outputs(). It stays
-  /// valid until the next forward; `probe`, if there is one, must live until backward.
+  /// Returns the model's output for `tokens`, batch × length ids: rows × recipe().outputs(). Valid
+  /// until the next forward. `probe`, if given, must live until backward.
   MatrixView<const float> forward(std::span<const std::int32_t> tokens, std::size_t batch,
                                   Probe<float>* probe = nullptr);
 
-  /// A parameter and the loss's gradient, or some rows of it where it has a row for each token of
-  /// the vocabulary.
+  /// A parameter and the gradient of the loss. A matrix with a row for each token of the vocabulary
+  /// comes in parts.
   struct Gradient {
     std::string_view name;
     std::size_t first_row;
     MatrixView<const float> value, gradient;
   };
   using Visitor = std::function<void(const Gradient&)>;
-  /// Matrices with a row for each token of the vocabulary may be most of a model.
+  /// Whether to visit matrices with a row for each token of the vocabulary, which may be most of a
+  /// model.
   enum class Visit { kAll, kWithoutVocabulary };
 
-  /// After forward: its probe observes the gradients on the way back from `d_output`; the visitor
-  /// if there is one, those of the parameters. What layers share comes once for each.
+  /// Call it after forward. The forward's probe observes the gradients on the way back from
+  /// `d_output`, and the visitor, if given, those of the parameters. A parameter shared by layers
+  /// is visited once for each layer.
   void backward(MatrixView<const float> d_output, const Visitor& visitor = {},
                 Visit which = Visit::kAll);
 
   const Recipe& recipe() const { return recipe_; }
   const Weights& weights() const { return weights_; }
 
-  /// Our names of all parameters of what is run; of layers that are not, those of norms.
+  /// Returns our names of all parameters that are run, and of the norms in layers that are not run.
   const std::vector<std::string>& parameter_names() const { return names_; }
 
  private:
-  /// A copy of a stream's lanes, for a layer that comes later.
+  /// A copy of a stream's lanes for a later layer.
   struct SavedStream {
     std::vector<Matrix<float>> lanes, previous;
     bool has_lanes = false;
@@ -81,7 +83,7 @@ class StreamedModel {
                         const Visitor& visitor);
   static void visit_all(const ParameterList<float>& parameters, const Visitor& visitor);
   Site outer_site(SublayerKind sublayer) const;
-  /// What is read of several lanes at the end.
+  /// The site of the read of several lanes at the end.
   Site end_site() const { return {recipe_.layers(), SublayerKind::kFinalNorm, Point::kX}; }
 
   Recipe recipe_;
@@ -95,10 +97,10 @@ class StreamedModel {
   std::optional<Norm<float>> embedding_norm_, final_norm_;
   StreamEnds<float> ends_;
   std::optional<OutputHead> head_;
-  Matrix<float> embedded_;            // what the embedding's norm has taken
+  Matrix<float> embedded_;            // input of the embedding's norm
   Matrix<float> x_;                   // the embedding
-  std::vector<SavedStream> streams_;  // what each layer reads, and what the last one leaves
-  MatrixView<const float> last_;      // what leaves the stream at its end
+  std::vector<SavedStream> streams_;  // input of each layer, and the output of the last one
+  MatrixView<const float> last_;      // the stream's end, after the lanes are read
   Matrix<float> y_, output_, d_output_, d_stream_;
 };
 

@@ -122,8 +122,8 @@ constexpr Row kDeepseekAttention[] = {
     {"attention.value.weight", "self_attn.kv_b_proj.weight", false, latent_values},
     {"attention.output.weight", "self_attn.o_proj.weight"},
 };
-/// Gate and up of an expert are columns in turn. In files as they were published the experts are
-/// MXFP4, and those are out × in.
+/// The columns of an expert's gate and up alternate. In the published files the experts are MXFP4
+/// and out × in.
 constexpr Row kGptOssExperts[] = {
     {"feed_forward.router.weight", "mlp.router.weight"},
     {"feed_forward.router.bias", "mlp.router.bias"},
@@ -137,7 +137,7 @@ constexpr Row kGptOssExperts[] = {
     {"feed_forward.down.weight", "mlp.experts.down_proj_blocks", false, equal<0, 1>, true},
     {"feed_forward.down.bias", "mlp.experts.down_proj_bias", false, equal<0, 1>, true},
 };
-/// The same name stands for another slot where branches have norms behind them.
+/// The same name means another slot if branches have norms after them.
 constexpr Row kPreNorms[] = {
     {"attention_add_norm.before.gamma", "input_layernorm.weight"},
     {"feed_forward_add_norm.before.gamma", "post_attention_layernorm.weight"},
@@ -198,12 +198,12 @@ constexpr Row kT5Others[] = {
     {"embedding.token", "shared.weight"},
     {"embedding.token", "encoder.embed_tokens.weight"},
     {"final_norm.gamma", "encoder.final_layer_norm.weight"},
-    // All layers add what the first one has.
+    // All layers add the first layer's bias.
     {"attention.relative_bias",
      "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"},
 };
 
-/// With the names of Llama outside its layers.
+/// Returns a layout with Llama's names outside the layers.
 constexpr Layout llama(std::string_view family, Rows attention, Rows feed_forward, Rows norms) {
   return {family, kLlamaPrefixes, "layers.{}.", attention, feed_forward, norms, kLlamaOthers};
 }
@@ -233,8 +233,8 @@ constexpr Layout kLayouts[] = {
     {"t5", kT5Prefixes, "encoder.block.{}.", kT5Layer, {}, {}, kT5Others},
 };
 
-/// "layers.3.attention.query.weight" as "3" and "attention.query.weight"; other names have no
-/// number.
+/// Splits "layers.3.attention.query.weight" into "3" and "attention.query.weight". Other names have
+/// no number.
 struct Place {
   std::string_view layer, name;
 

@@ -7,7 +7,7 @@
 namespace addnorm::model {
 namespace {
 
-/// A part, and what shows it: keys whose value is neither null nor 0, false or empty, and pieces of
+/// A part, and its evidence: keys whose value is neither null nor 0, false or empty, and pieces of
 /// tensors' names.
 struct UnknownPart {
   std::string_view name;

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The files that model.safetensors.index.json names.
+/// Returns the files that model.safetensors.index.json names.
 std::vector<std::string> shards(const fs::path& index) {
   const io::Json object = io::read_json(index.string());
   const auto map = object.find("weight_map");
@@ -67,7 +67,7 @@ Weights::Weights(std::vector<io::TensorFile> files, Naming naming)
   for (const auto& [name, tensor] : tensors_) values_ += tensor.count();
 }
 
-/// X_blocks is … × blocks × 16 bytes of two values each, X_scales … × blocks.
+/// X_blocks is … × blocks × 16 bytes with two values each; X_scales is … × blocks.
 void Weights::join_mxfp4() {
   constexpr std::string_view kBlocks = "_blocks";
   for (auto& [name, tensor] : tensors_) {
@@ -139,7 +139,7 @@ void Weights::read(const std::string& name, std::size_t first_row, MatrixView<fl
   if (source.form.transposed) return read_columns(source, first_row, values);
   const TensorPart& part = source.form.part;
   const std::span<float> all(values.data, values.size());
-  const std::size_t width = source.is_vector() ? 1 : values.cols;  // a vector is a column of rows
+  const std::size_t width = source.is_vector() ? 1 : values.cols;  // a vector is read as a column
   const std::size_t count = all.size() / width;
   const std::size_t rows = source.tensor->count() / width / part.all * part.own;
   const std::size_t run = part.run(rows);
@@ -151,7 +151,8 @@ void Weights::read(const std::string& name, std::size_t first_row, MatrixView<fl
   }
 }
 
-/// Of in × out, where a parameter's rows are columns: all of one matrix, then those of the next.
+/// Reads from an in × out tensor, where a parameter's rows are columns: first those of one matrix,
+/// then those of the next.
 void Weights::read_columns(const ParameterSource& source, std::size_t first_row,
                            MatrixView<float> values) {
   const TensorPart& part = source.form.part;
@@ -172,7 +173,7 @@ void Weights::read_columns(const ParameterSource& source, std::size_t first_row,
   }
 }
 
-/// As io::read_values(), times the scales.
+/// Reads the values like io::read_values() and multiplies them by their scales.
 void Weights::read_values(const ParameterSource& source, std::size_t first,
                           std::span<float> values) {
   io::read_values<float>(*source.tensor, first, values);

@@ -14,19 +14,19 @@ void AddNorm<T>::forward(ResidualStream<T>& stream, Sublayer<T>& branch, const P
   const ScopedTimer timer(Cost::kAddNorm);
   resize(pass.rows());
 
-  // h = before(x); of several lanes x = a·R(X)
+  // h = before(x); with several lanes x = a·R(X)
   read(stream, pass);
 
   // f = inside(F(h))
   branch.forward(branch_input(), branch_, pass);
   if (inside_) inside_->forward({.x = branch_}, {}, f_, pass);
 
-  // u = f, or what the placement makes of f and x
+  // u = f, or the placement's Update of f and x
   u_ = update_.is_branch(pass) ? branch_output() : update_.forward(branch_output(), x_, pass);
 
-  // s = skip ⊙ x + gain ⊙ dropout(u); of several lanes S = A·X + b ⊗ dropout(u)
+  // s = skip ⊙ x + gain ⊙ dropout(u); with several lanes S = A·X + b ⊗ dropout(u)
   write(stream, pass);
-  if (pass.probe != nullptr) stream.value();  // so that there is an s to look at
+  if (pass.probe != nullptr) stream.value();  // so that the probe can observe s
 
   // y = after(s)
   if (after_) {
@@ -45,24 +45,24 @@ void AddNorm<T>::backward(StreamGradient<T>& gradient, Sublayer<T>& branch, cons
   Matrix<T>& d_before = pass.memory().d_before;
   d_before.resize(x_.rows, x_.cols);
 
-  // ds of y = after(s)
+  // ds from y = after(s)
   if (after_) {
     observe_gradient(Point::kAfter, d_sum, pass);
     after_->backward({.s = s_, .dy = d_sum, .dx = d_sum}, pass);
   }
 
-  // du of s = skip ⊙ x + gain ⊙ dropout(u)
+  // du from s = skip ⊙ x + gain ⊙ dropout(u)
   observe_sum_gradient(gradient, pass);
   MatrixView<T> d_branch = write_backward(gradient, pass);
 
-  // df of u
+  // df from u
   if (!update_.is_branch(pass)) {
     Matrix<Value>& d_x = pass.memory().d_read;
     d_x.resize(x_.rows, x_.cols);
     update_.backward(branch_output(), x_, d_branch, d_x, pass);
   }
 
-  // dh of f = inside(F(h))
+  // dh from f = inside(F(h))
   if (inside_) {
     observe_gradient(Point::kInside, d_branch, pass);
     Matrix<T>& d_normed = pass.memory().d_branch;
@@ -72,7 +72,8 @@ void AddNorm<T>::backward(StreamGradient<T>& gradient, Sublayer<T>& branch, cons
   observe_gradient(Point::kBranch, d_branch, pass);
   branch.backward(branch_input(), d_branch, d_before, pass);
 
-  // dx = skip ⊙ ds + before'(dh), and what u had of x; of several lanes dX = Aᵀ·dS + aᵀ·before'(dh)
+  // dx = skip ⊙ ds + before'(dh) + x's gradient through u; with several lanes dX = Aᵀ·dS +
+  // aᵀ·before'(dh)
   if (before_) observe_gradient(Point::kBefore, d_before.view(), pass);
   read_backward(gradient, d_before, pass);
 }
@@ -111,7 +112,7 @@ void AddNorm<T>::write(ResidualStream<T>& stream, const Pass<T>& pass) {
   s_ = sums_.front();
 }
 
-/// The gradient of u; that of s itself where f is added as it is.
+/// Returns the gradient of u; it is the gradient of s itself if f is added unchanged.
 template <typename T>
 MatrixView<T> AddNorm<T>::write_backward(StreamGradient<T>& gradient, const Pass<T>& pass) {
   const ResidualAdd<Value, T> add = residual(pass);
@@ -148,7 +149,7 @@ MatrixView<T> AddNorm<T>::write_backward(StreamGradient<T>& gradient, const Pass
 template <typename T>
 void AddNorm<T>::read_backward(StreamGradient<T>& gradient, MatrixView<const T> d_before,
                                const Pass<T>& pass) {
-  const bool has_x = !update_.is_branch(pass);  // whether d_x is what u had of x
+  const bool has_x = !update_.is_branch(pass);  // whether d_x holds x's gradient through u
   Matrix<Value>& d_x = pass.memory().d_read;
   if (lanes_) {
     if (!has_x) d_x.resize(x_.rows, x_.cols);
@@ -284,7 +285,7 @@ void AddNorm<T>::observe_gradient(Point point, MatrixView<V> gradient, const Pas
   }
 }
 
-/// Of the sum, lane by lane.
+/// Reports the gradient of the sum to the probe, lane by lane.
 template <typename T>
 void AddNorm<T>::observe_sum_gradient(const StreamGradient<T>& gradient,
                                       const Pass<T>& pass) const {

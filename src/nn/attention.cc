@@ -16,16 +16,16 @@
 namespace addnorm {
 namespace {
 
-/// How many queries are worked on at a time: their scores stay in the cache.
+/// The number of queries in a tile: their scores stay in the cache.
 constexpr std::size_t kTileQueries = 128;
 
-/// What a thread works on tiles in. Every thread has its own, and keeps it.
+/// A thread's memory for tiles, which is kept between calls.
 template <typename T>
 struct TileMemory {
   Matrix<Arithmetic<T>> scores, d_scores;
-  Matrix<Arithmetic<T>> capped;  // scores before softmax, where a soft cap's gradient needs them
-  Matrix<Arithmetic<T>> d_key, d_value;  // sums over tiles, where T is too coarse for them
-  Matrix<T> factor;                      // scores, where products take another type
+  Matrix<Arithmetic<T>> capped;          // scores before softmax, for a soft cap's gradient
+  Matrix<Arithmetic<T>> d_key, d_value;  // sums over tiles, if T is too coarse for them
+  Matrix<T> factor;                      // scores in the type of products' factors
 
   static TileMemory& get() {
     static thread_local TileMemory memory;
@@ -33,7 +33,7 @@ struct TileMemory {
   }
 };
 
-/// The same values in the type of products' factors.
+/// Returns the values in the type of products' factors.
 template <typename T>
 MatrixView<const T> as_factor(MatrixView<Arithmetic<T>> values, Matrix<T>& memory) {
   if constexpr (kIsArithmetic<T>) {
@@ -45,7 +45,7 @@ MatrixView<const T> as_factor(MatrixView<Arithmetic<T>> values, Matrix<T>& memor
   }
 }
 
-/// Where sums for `result` add up: there, or in `memory` in float32.
+/// Returns the memory in which sums for `result` add up: `result` itself, or `memory` in float32.
 template <typename T>
 MatrixView<Arithmetic<T>> sums_for(MatrixView<T> result, Matrix<Arithmetic<T>>& memory) {
   if constexpr (kIsArithmetic<T>) {
@@ -56,7 +56,7 @@ MatrixView<Arithmetic<T>> sums_for(MatrixView<T> result, Matrix<Arithmetic<T>>& 
   }
 }
 
-/// The form with numbers in place of the zeros that stand for them.
+/// Returns the form with each default 0 replaced by its value.
 AttentionForm completed(AttentionForm form, std::size_t d_model, std::size_t n_heads) {
   require(n_heads > 0 && (form.d_head > 0 || d_model % n_heads == 0),
           "attention: there are {} heads, they must divide d_model = {}", n_heads, d_model);
@@ -85,25 +85,26 @@ AttentionForm completed(AttentionForm form, std::size_t d_model, std::size_t n_h
   return form;
 }
 
-/// Scores without the sink's column.
+/// Returns the scores without the sink's column.
 template <typename V>
 MatrixView<V> of_keys(MatrixView<V> scores, std::size_t keys) {
   return scores.block(0, 0, scores.rows, keys);
 }
 
-/// Keys by head, of those features that do not turn, where they come from latent vectors.
+/// Returns the key projection by head. With latent vectors it has only the features that are not
+/// rotated.
 template <typename T>
 Linear<T> key_projection(const AttentionForm& form, std::size_t d_model, Bias bias) {
   if (!form.latent.active()) return {d_model, form.n_kv_heads * form.d_head, bias};
   return {form.latent.rank, form.d_head - 2 * form.rope.size(), bias, form.n_kv_heads};
 }
 
-/// The width of what queries, or values, are projected from.
+/// Returns the width of the input of the query or value projection.
 std::size_t source_width(std::size_t rank, std::size_t d_model) {
   return rank > 0 ? rank : d_model;
 }
 
-/// The same memory as rows of `features` each: every head of a token by itself, or all together.
+/// Returns the same memory as rows of `features`: each head of a token separately, or all together.
 template <typename V>
 MatrixView<V> rows_of(MatrixView<V> x, std::size_t features) {
   return {x.data, x.rows * (x.cols / features), features};
@@ -209,7 +210,7 @@ void MultiHeadAttention<T>::check(const Inputs& in, const Pass<T>& pass) const {
           k_.rows() / batch_, key_length, pass.context);
 }
 
-/// The rows of one sequence in `projected` that this pass's tokens have, behind its past rows.
+/// Returns the rows of one sequence in `projected` for this pass's tokens, after its past rows.
 template <typename T>
 MatrixView<T> MultiHeadAttention<T>::fed(Matrix<T>& projected, std::size_t sequence,
                                          std::size_t length, const Pass<T>& pass) const {
@@ -218,7 +219,7 @@ MatrixView<T> MultiHeadAttention<T>::fed(Matrix<T>& projected, std::size_t seque
   return projected.view().block(first, 0, length, projected.cols());
 }
 
-/// Writes each sequence's x·Wᵀ + b behind its past rows.
+/// Writes each sequence's x·Wᵀ + b after its past rows.
 template <typename T>
 void MultiHeadAttention<T>::project(const Linear<T>& linear, MatrixView<const T> x,
                                     Matrix<T>& projected, const Pass<T>& pass) const {
@@ -229,7 +230,7 @@ void MultiHeadAttention<T>::project(const Linear<T>& linear, MatrixView<const T>
   }
 }
 
-/// Queries or keys: projected, normalized and turned, where the form says so.
+/// Computes queries or keys: projected, normalized and rotated, depending on the form.
 template <typename T>
 void MultiHeadAttention<T>::prepare(const Linear<T>& linear, std::optional<Norm<T, T>>& norm,
                                     MatrixView<const T> x, Matrix<T>& raw, Matrix<T>& projected,
@@ -252,7 +253,7 @@ void MultiHeadAttention<T>::prepare(const Linear<T>& linear, std::optional<Norm<
   rotate_heads(Rotation::kForward, projected, length, pass);
 }
 
-/// The gradient of the projection, in place of that of prepared queries or keys.
+/// Replaces the gradient of prepared queries or keys by that of the projection.
 template <typename T>
 void MultiHeadAttention<T>::prepare_backward(std::optional<Norm<T, T>>& norm, Matrix<T>& raw,
                                              Matrix<T>& d, const Pass<T>& pass) {
@@ -273,7 +274,7 @@ void MultiHeadAttention<T>::rotate_heads(Rotation direction, Matrix<T>& projecte
   }
 }
 
-/// q·kᵀ·scale, with the form's soft cap or relative bias; behind the keys a column for the sink.
+/// q·kᵀ·scale, with the form's soft cap or relative bias; with a sink, its column follows the keys.
 template <typename T>
 MatrixView<Arithmetic<T>> MultiHeadAttention<T>::scores(const Tile& tile, const Pass<T>& pass,
                                                         Matrix<Value>& memory) {
@@ -295,8 +296,8 @@ MatrixView<Arithmetic<T>> MultiHeadAttention<T>::scores(const Tile& tile, const 
   return memory;
 }
 
-/// softmax(scores + mask), in place. A sink stands behind the keys that are seen, as if it were one
-/// of them, until the row is done.
+/// softmax(scores + mask), in place. During the row's softmax a sink follows the visible keys, as
+/// if it were one of them.
 template <typename T>
 MatrixView<Arithmetic<T>> MultiHeadAttention<T>::weigh(const Tile& tile, const Pass<T>& pass,
                                                        MatrixView<Value> scores) const {
@@ -320,8 +321,8 @@ MatrixView<Arithmetic<T>> MultiHeadAttention<T>::weigh(const Tile& tile, const P
   return of_keys(scores, tile.keys);
 }
 
-/// The keys from .first to .second, by order and window, of which a query may see those that are
-/// not blocked.
+/// Returns the range of keys, from .first to .second, that order and window allow for a query.
+/// Blocked keys within it are still hidden.
 template <typename T>
 std::pair<std::size_t, std::size_t> MultiHeadAttention<T>::visible_keys(std::size_t query,
                                                                         std::size_t keys,
@@ -394,9 +395,9 @@ void MultiHeadAttention<T>::backward(const Inputs& in, MatrixView<const T> dy, c
                   mode(d.value.data == d.query.data || d.value.data == d.key.data));
 }
 
-/// dv = pᵀ·dc, dp = dc·vᵀ, ds = softmax'(dp), dq = ds·k·scale, dk = dsᵀ·q·scale of the heads that
-/// share one of keys, with p = weights. The last tile has all keys: it is the first, and starts the
-/// sums of dk and dv.
+/// dv = pᵀ·dc, dp = dc·vᵀ, ds = softmax'(dp), dq = ds·k·scale, dk = dsᵀ·q·scale for the heads that
+/// share one head of keys, with p = weights. The last tile has all keys; it runs first and
+/// initializes the sums of dk and dv.
 template <typename T>
 void MultiHeadAttention<T>::attend_backward(std::size_t sequence, std::size_t kv_head,
                                             const Pass<T>& pass) {
@@ -447,9 +448,9 @@ void MultiHeadAttention<T>::attend_backward(std::size_t sequence, std::size_t kv
   }
 }
 
-/// Adds to the gradients of relative bias and sink, and turns `ds` into that of q·kᵀ·scale: the
-/// derivative of s = c·tanh(x/c) is 1 − (s/c)². The same added to all scores and the sink changes
-/// nothing, so the sink's gradient is −Σ ds.
+/// Adds to the gradients of relative bias and sink, and replaces `ds` by the gradient of
+/// q·kᵀ·scale. The derivative of s = c·tanh(x/c) is 1 − (s/c)². Adding a constant to all scores and
+/// the sink changes nothing, so the sink's gradient is −Σ ds.
 template <typename T>
 void MultiHeadAttention<T>::scores_backward(const Tile& tile, const Pass<T>& pass,
                                             const Matrix<Value>& capped, MatrixView<Value> ds) {
@@ -473,7 +474,7 @@ void MultiHeadAttention<T>::scores_backward(const Tile& tile, const Pass<T>& pas
   }
 }
 
-/// Gives the probe the scores of one tile after the other; −∞ stands where a key is not seen.
+/// Reports the scores of one tile after the other to the probe; hidden keys have −∞.
 template <typename T>
 void MultiHeadAttention<T>::observe_scores(const Pass<T>& pass) {
   auto& memory = TileMemory<T>::get();
@@ -503,7 +504,8 @@ std::size_t MultiHeadAttention<T>::n_tiles() const {
   return (query_length_ + kTileQueries - 1) / kTileQueries;
 }
 
-/// The last tile has all keys, also those that no query may see: their gradients must become 0.
+/// Returns a tile. The last tile has all keys, including those that no query may see: their
+/// gradients must become 0.
 template <typename T>
 auto MultiHeadAttention<T>::tile_at(std::size_t index, std::size_t sequence, std::size_t head_index,
                                     const Pass<T>& pass) const -> Tile {
@@ -518,7 +520,7 @@ auto MultiHeadAttention<T>::tile_at(std::size_t index, std::size_t sequence, std
           .keys = std::min(visible, key_length_)};
 }
 
-/// The part of `projected` that belongs to one sequence and one of its `heads`.
+/// Returns the part of `projected` for one sequence and one of its `heads`.
 template <typename T>
 MatrixView<T> MultiHeadAttention<T>::head(Matrix<T>& projected, std::size_t sequence,
                                           std::size_t head_index, std::size_t heads) const {

@@ -1,5 +1,5 @@
-/// What single forms of attention must give, by identities that do not look at how they are
-/// computed. Their gradients are in gradient_test.cc, whole models in tests/models_test.cc.
+/// Tests of single forms of attention, by identities that do not depend on the implementation.
+/// gradient_test.cc tests their gradients, and tests/models_test.cc whole models.
 
 #include "addnorm/nn/attention.h"
 
@@ -24,7 +24,7 @@ using testing::random_matrix;
 constexpr std::size_t kModel = 12, kHeads = 4, kLength = 9;
 constexpr AttentionMask kCausal{.order = AttentionMask::Order::kCausal};
 
-/// Self-attention with random parameters, and what it gives for `x`.
+/// Self-attention with random parameters, and its output for `x`.
 struct Sample {
   MultiHeadAttention<double> attention;
   Scratch<double> scratch;
@@ -87,7 +87,7 @@ TEST(Rope, TurnsBack) {
   EXPECT_LT(largest_difference(x, before), 1e-12);
 }
 
-/// By hand: a quarter turn of the first pair, half a turn of the second.
+/// Expected values by hand: a quarter turn of the first pair, half a turn of the second.
 TEST(Rope, TurnsTheFeaturesOfItsPairs) {
   const std::vector<double> frequencies{std::numbers::pi / 2, std::numbers::pi};
   const auto turned = [&](RotaryPairs pairs, double gain) {
@@ -104,7 +104,7 @@ TEST(Rope, TurnsTheFeaturesOfItsPairs) {
               ElementsAre(-4, 2, -6, -8, 5, 6, -16, 14, -18, -20, 11, 12));
 }
 
-/// Heads of keys that are alike give what a single one that is shared gives.
+/// Equal heads of keys give the same output as a single shared head.
 TEST(Attention, SharedHeadsOfKeysAreThoseOfTheirQueries) {
   Sample shared({.n_kv_heads = 2}), all({});
   constexpr std::size_t kHead = kModel / kHeads;
@@ -168,7 +168,7 @@ TEST(Attention, ALargeSoftCapChangesNothing) {
   EXPECT_GT(largest_difference(tight(x, {}), expected), 1e-3);
 }
 
-/// The scale of queries goes with their norm.
+/// With a norm the scale of queries has no effect.
 TEST(Attention, NormalizedQueriesForgetTheirSize) {
   for (const QkNorm kind : {QkNorm::kHead, QkNorm::kAllHeads}) {
     Sample sample({.qk_norm = kind, .norm = {.kind = NormKind::kRms, .epsilon = 0}});
@@ -181,7 +181,7 @@ TEST(Attention, NormalizedQueriesForgetTheirSize) {
 
 TEST(RelativeBias, BucketsAreThoseOfT5) {
   const RelativeBias bias{.buckets = 32, .max_distance = 128};
-  // Of the published rule, by distance key − query.
+  // Expected values of the published rule, by distance key − query.
   EXPECT_EQ(bias.bucket(10, 10), 0u);
   EXPECT_EQ(bias.bucket(10, 3), 7u);
   EXPECT_EQ(bias.bucket(10, 17), 16u + 7u);
@@ -193,7 +193,7 @@ TEST(RelativeBias, BucketsAreThoseOfT5) {
   EXPECT_EQ(bias.bucket(0, 5000), 31u);
 }
 
-/// Every form, fed in pieces, gives what it gives fed at once.
+/// Every form gives the same output for a sequence fed in pieces or at once.
 TEST(Attention, FormsGiveTheSameInPieces) {
   const NormOptions rms{.kind = NormKind::kRms};
   const AttentionForm forms[] = {
@@ -233,8 +233,8 @@ TEST(Attention, FormsGiveTheSameInPieces) {
   }
 }
 
-/// Scores as a probe observes them: −∞ where a key is not seen, and their softmax's values times v
-/// is what attention gives.
+/// The probe observes −∞ for hidden keys; the softmax of the observed scores times v is attention's
+/// output.
 TEST(Attention, RefusesABackwardOfOtherRows) {
   MultiHeadAttention<double> attention(8, 2);
   Scratch<double> scratch;

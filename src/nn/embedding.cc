@@ -41,7 +41,7 @@ template <typename T>
 void Embedding<T>::backward(std::span<const std::int32_t> tokens, MatrixView<const Value> dx,
                             const Pass<T>& pass) {
   check(tokens, dx, pass);
-  // In the order of the tokens, on one thread: a token may stand in many places.
+  // In the order of the tokens, on one thread, because a token may occur several times.
   for (std::size_t r = 0; r < dx.rows; ++r) {
     const auto token = token_.gradient.view().row(static_cast<std::size_t>(tokens[r]));
     const auto position = position_.gradient.view().row(r % pass.length);

@@ -22,7 +22,7 @@ void multiply(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> out) {
   });
 }
 
-/// φ, or the gate's.
+/// Returns φ, or the gate's activation.
 kernels::Activation activation_of(FeedForwardKind kind) {
   switch (kind) {
     case FeedForwardKind::kRelu:
@@ -37,7 +37,7 @@ kernels::Activation activation_of(FeedForwardKind kind) {
   }
 }
 
-/// g·σ(αg) ⊙ (u + 1) of the clamped g and u, and its derivatives, 0 beyond the limits.
+/// g·σ(αg) ⊙ (u + 1) of the clamped g and u, and its derivatives, which are 0 beyond the limits.
 template <typename V>
 struct ClampedSwiGlu {
   static constexpr V kLimit = 7, kAlpha = V(1.702);
@@ -66,7 +66,7 @@ void for_clamped(MatrixView<const T> gate, MatrixView<const T> up, const Body& b
   });
 }
 
-/// Calls body(expert, first row, rows) for each expert that has any.
+/// Calls body(expert, first row, rows) for each expert with rows.
 template <typename Body>
 void for_experts(std::span<const std::size_t> ends, const Body& body) {
   std::size_t first = 0;
@@ -75,7 +75,7 @@ void for_experts(std::span<const std::size_t> ends, const Body& body) {
   }
 }
 
-/// y = linear(x), the rows of each expert by its part.
+/// y = linear(x); each expert's rows use its part.
 template <typename T>
 void apply(const Linear<T>& linear, std::span<const std::size_t> ends, MatrixView<const T> x,
            MatrixView<T> y) {
@@ -178,8 +178,8 @@ void FeedForward<T>::run_backward(MatrixView<const T> x, MatrixView<const T> dy,
   }
 }
 
-/// The gradient of the gate's product, and in d_up that of the other factor in place of the
-/// hidden values'.
+/// Computes the gradient of the gate's product, and replaces the hidden values' gradient in d_up by
+/// that of the other factor.
 template <typename T>
 void FeedForward<T>::gate_backward(MatrixView<T> d_up, MatrixView<T> d_gate) const {
   if (kind_ == FeedForwardKind::kClampedSwiGlu) {

@@ -1,4 +1,4 @@
-/// Central differences in float64 through everything that nn has a backward for.
+/// Compares every backward of nn with central differences in float64.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ Matrix<double> random_matrix(std::size_t rows, std::size_t cols, TorchGenerator&
   return matrix;
 }
 
-/// Parameters off their initial values, so that no gradient is trivial.
+/// Moves parameters off their initial values, so that no gradient is trivial.
 void randomize(const ParameterList<double>& parameters, TorchGenerator& generator) {
   for (const auto& [name, parameter] : parameters) {
     const bool factor = parameter->role == ParameterRole::kNorm ||
@@ -96,8 +96,8 @@ TEST(Gradients, OfEveryPlacement) {
   }
 }
 
-/// A step that is small beside the smallest √ε, since a unit norm has ε = 1e-12, and the error that
-/// the rounding of the loss then leaves of gradients that are 0.
+/// A step that is small compared with the smallest √ε, because a unit norm has ε = 1e-12. The
+/// tolerance is the resulting rounding error of gradients that are 0.
 constexpr double kSmallStep = 4e-9, kSmallStepTolerance = 0.02;
 
 TEST(Gradients, OfEveryPlacementWhereTokensAreZero) {
@@ -174,7 +174,7 @@ TEST(Gradients, OfEveryNormInABlock) {
 }
 
 TEST(Gradients, OfEveryPlacementWithNormsThatSquash) {
-  constexpr double kStep = 5e-5;  // nothing keeps a stream of random lanes small, where they bend
+  constexpr double kStep = 5e-5;  // random lanes let the stream grow, and its curvature too
   for (const NormKind kind : {NormKind::kDyT, NormKind::kDerf}) {
     for (const Placement& placement : placements()) {
       BlockOptions options = small_block();
@@ -208,7 +208,7 @@ TEST(Gradients, OfBatchNormInEvaluation) {
   BlockOptions options = small_block();
   options.norm.kind = NormKind::kBatch;
   StackCase stack(options, parse_placements("pre", 1));
-  stack.loss();  // a training step moves the running statistics
+  stack.loss();  // a training step updates the running statistics
   stack.pass.mode = Mode::kEvaluation;
   stack.expect_gradients("batch norm in evaluation");
 }
@@ -223,7 +223,7 @@ TEST(Gradients, OfEveryFeedForward) {
   }
 }
 
-/// Few tokens come near a change of experts, where there is no gradient: none do here.
+/// At a change of experts there is no gradient, so no token may be near one.
 TEST(Gradients, OfExperts) {
   for (const FeedForwardKind kind : {FeedForwardKind::kGelu, FeedForwardKind::kClampedSwiGlu}) {
     for (const std::size_t chosen : {1, 2, 3}) {
@@ -262,7 +262,7 @@ TEST(Gradients, OfAttentionWithEveryMask) {
   const std::vector<std::uint8_t> padding{0, 0, 0, 1, 1, 0, 0, 0, 0, 1};
   std::vector<std::uint8_t> blocked(kLength * kLength, 0);
   for (std::size_t i = 0; i < blocked.size(); i += 3) blocked[i] = 1;
-  blocked[4] = blocked[1] = blocked[2] = 1;  // the first query sees nothing
+  blocked[4] = blocked[1] = blocked[2] = 1;  // the first query sees no key
   using Order = AttentionMask::Order;
   for (const AttentionMask& mask :
        {AttentionMask{}, AttentionMask{.order = Order::kCausal},
@@ -341,7 +341,7 @@ TEST(Gradients, OfCrossAttentionToEachInput) {
   }
 }
 
-/// More queries than attention works on at a time, and keys that no query sees, or too few.
+/// More queries than attention's tile, and keys that no query or few queries see.
 TEST(Gradients, OfAttentionInSeveralTiles) {
   constexpr std::size_t kQueries = 300;
   for (const std::size_t n_keys : {150, 310}) {

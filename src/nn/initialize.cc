@@ -37,7 +37,7 @@ void initialize(Linear<T>& linear, Initialization initialization, TorchGenerator
 
 namespace {
 
-/// Draws a gate's weight; its bias stays what it is.
+/// Draws a gate's weight; its bias is unchanged.
 template <typename T>
 void initialize_gate(AddNorm<T>& add_norm, Initialization initialization,
                      TorchGenerator& generator) {
@@ -48,8 +48,8 @@ void initialize_gate(AddNorm<T>& add_norm, Initialization initialization,
   gate.bias().value.fill(bias);
 }
 
-/// Draws the hidden layer of what mixes of lanes are made of, with variance 1/fan-in. Behind it the
-/// weights start at 0.
+/// Draws the hidden layer of the lanes' mixes, with variance 1/fan-in. The weights after it start
+/// at 0.
 template <typename T>
 void initialize_lanes(std::optional<LaneSite<T>>& lanes, TorchGenerator& generator) {
   if (!lanes) return;
@@ -120,7 +120,7 @@ void initialize(Decoder<T>& decoder, Initialization initialization, TorchGenerat
 
 namespace {
 
-/// Var[x_0] and the variance of every branch's output, in the order of the sublayers.
+/// Measures Var[x_0] and the variance of every branch's output, in the order of the sublayers.
 template <typename T>
 class BranchVariance : public Probe<T> {
  public:

@@ -13,7 +13,7 @@ namespace {
 
 using Source = MixForm::Source;
 
-/// The first sublayer has none before it: it reads the first lane.
+/// Whether this is the first sublayer, which reads the first lane because no sublayer precedes it.
 bool reads_nothing_before(const MixForm& form, const Place& place) {
   return form.source == Source::kPrevious && place.site() == 0;
 }
@@ -21,13 +21,13 @@ bool reads_nothing_before(const MixForm& form, const Place& place) {
 constexpr MixForm kFirstLane{
     .base = [](const Place&, std::size_t, std::size_t lane) { return double(lane == 0); }};
 
-/// The base that a learned number makes.
+/// Returns the base for a learned number.
 template <typename V>
 V gated(MixForm::Gate gate, V learned) {
   return gate == MixForm::Gate::kSigmoid ? 1 / (1 + std::exp(-learned)) : learned;
 }
 
-/// What the form comes to at this place.
+/// Returns the form that applies at this place.
 MixForm form_at(MixForm form, const Place& place) {
   if (reads_nothing_before(form, place)) return kFirstLane;
   if (!form.made(place)) form.source = Source::kNone;
@@ -126,7 +126,7 @@ LaneCoefficients<V>::~LaneCoefficients() = default;
 template <typename V>
 LaneCoefficients<V>::LaneCoefficients(LaneCoefficients&&) noexcept = default;
 
-/// The lane whose products and norm a logit has, where each lane has its own.
+/// Returns the lane whose products and norm a logit uses, if each lane has its own.
 template <typename V>
 std::size_t LaneCoefficients<V>::lane_of(std::size_t logit) const {
   if (form_.source != Source::kLane) return 0;

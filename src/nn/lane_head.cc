@@ -12,7 +12,7 @@
 namespace addnorm {
 namespace {
 
-constexpr double kEpsilon = 1e-6;  // of N, as in DeepSeek-V4
+constexpr double kEpsilon = 1e-6;  // ε of N, as in DeepSeek-V4
 
 }  // namespace
 
@@ -23,7 +23,7 @@ LaneHead<V>::LaneHead(MixForm::Source source, const MixWeights& hidden) : source
   hidden_ = Parameter<V>(hidden.rows, hidden.cols, ParameterRole::kWeight);
 }
 
-/// What one lane has of matrices with all weights or all products.
+/// Returns one lane's part of a matrix with all weights or all products.
 template <typename V>
 template <typename T>
 MatrixView<T> LaneHead<V>::weights_of(MatrixView<T> all, std::size_t lane,
@@ -37,7 +37,7 @@ MatrixView<T> LaneHead<V>::products_of(MatrixView<T> all, std::size_t lane) {
   return all.block(0, lane_by_lane() ? lane * count : 0, all.rows, count);
 }
 
-/// Whether a product with this lane is added to that with the one before.
+/// Returns 1 if a product with this lane is added to that of the lane before, else 0.
 template <typename V>
 V LaneHead<V>::adds_products(std::size_t lane) const {
   return V(!lane_by_lane() && lane > 0);
@@ -97,7 +97,7 @@ void LaneHead<V>::multiply(const Lanes<const V>& lanes) {
   });
 }
 
-/// The products become those of the weights with the hidden units.
+/// Replaces the products by those of the weights with the hidden units.
 template <typename V>
 void LaneHead<V>::hide() {
   const std::size_t rows = products_.rows(), units = products_.cols();
@@ -135,7 +135,7 @@ void LaneHead<V>::backward(const Mixes& mixes, const Lanes<const V>& lanes,
   }
 }
 
-/// The gradients of the source's products and norms, in place of those behind the hidden layer.
+/// Replaces the gradients of products and norms after the hidden layer by those of the source.
 template <typename V>
 void LaneHead<V>::hide_backward(Matrix<V>& d_products, Matrix<V>& d_reciprocals) {
   const std::size_t rows = units_.rows(), units = units_.cols();
@@ -171,7 +171,7 @@ void LaneHead<V>::multiply_backward(const Lanes<const V>& lanes, const Lanes<V>&
     gemm::gemm<V>(
         {.a = d, .b = weights_of(weight.value.view(), i, features), .c = d_lanes[i], .beta = 1});
   }
-  // Of 1/√(mean of squares + ε).
+  // Adds the gradient through 1/√(mean of squares + ε).
   parallel_for(rows, row_grain(lanes.size() * features), [&](std::size_t r) {
     for (std::size_t i = 0; i < lanes.size(); ++i) {
       const V reciprocal = reciprocals_(r, norm_of(i));

@@ -10,7 +10,7 @@
 namespace addnorm::nn {
 namespace {
 
-/// The numbers of row r, where there may be one row for all.
+/// Returns the numbers of row r; there may be one row for all.
 template <typename V>
 const V* numbers(MatrixView<const V> m, std::size_t r) {
   return m.row(m.rows == 1 ? 0 : r).data();
@@ -59,7 +59,7 @@ void mix_backward(const MixBackward<V>& args) {
   const std::size_t n_in = args.in.size(), n_out = args.d_out.size();
   const std::size_t rows = args.d_out.front().rows;
   const bool sums_rows = !args.d_m.empty() && args.m.rows == 1;
-  Matrix<V> of_rows;  // what each row adds to the gradient of numbers that all rows share
+  Matrix<V> of_rows;  // each row's terms of the gradient of shared numbers
   if (sums_rows) of_rows.resize(rows, n_in * n_out);
   parallel_for(rows, row_grain(n_in * n_out * args.d_out.front().cols), [&](std::size_t r) {
     const V* const row = numbers(args.m, r);

@@ -7,7 +7,8 @@
 
 namespace addnorm::nn {
 
-/// The lanes of a matrix whose rows are those of the first lane, then of the second, and so on.
+/// Returns the lanes of a matrix whose rows are those of the first lane, then of the second, and so
+/// on.
 template <typename V>
 LaneList<V> lanes_of(MatrixView<V> all, std::size_t lanes) {
   LaneList<V> list;
@@ -16,16 +17,16 @@ LaneList<V> lanes_of(MatrixView<V> all, std::size_t lanes) {
   return list;
 }
 
-/// What becomes of the values that are there.
+/// Whether the old values are replaced, or the new ones are added to them.
 enum class Into { kReplace, kAdd };
 
 /// out_i (+)= Σ_j m_ij·in_j in each row. `m` has out.size()·in.size() numbers in a row, and one row
-/// or as many as the lanes.
+/// or as many rows as the lanes.
 template <typename V>
 void mix(MatrixView<const V> m, const LaneList<const V>& in, const LaneList<V>& out, Into into);
 
-/// Its backward: d_in_j += Σ_i m_ij·d_out_i, and d_m_ij += ⟨d_out_i, in_j⟩ of each row, or of all
-/// where m has one row.
+/// The backward of mix(): d_in_j += Σ_i m_ij·d_out_i, and d_m_ij += ⟨d_out_i, in_j⟩ for each row,
+/// or summed over rows if m has one row.
 template <typename V>
 struct MixBackward {
   MatrixView<const V> m;
@@ -37,7 +38,7 @@ struct MixBackward {
 template <typename V>
 void mix_backward(const MixBackward<V>& args);
 
-/// Σ a_c·b_c, by 32 sums in a fixed order.
+/// Returns Σ a_c·b_c, by 32 sums in a fixed order.
 template <typename V>
 V dot(std::span<const V> a, std::span<const V> b);
 

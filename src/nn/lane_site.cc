@@ -16,7 +16,7 @@ LaneList<const V> readable(const LaneList<V>& lanes) {
   return {lanes.begin(), lanes.end()};
 }
 
-/// The lanes as a kernel takes them, or nothing where they do not stand at equal distances.
+/// Returns the lanes as a kernel's argument; empty if they do not have equal distances.
 template <typename V>
 LanesView<V> strided(const LaneList<V>& lanes) {
   const auto& [data, rows, cols, stride] = lanes.front();
@@ -35,18 +35,18 @@ void add(MatrixView<const V> x, MatrixView<const V> u, MatrixView<V> sum) {
   residual_add<V>({.x = x, .branch = u}, sum);
 }
 
-/// Of lanes, those that make up a source.
+/// Returns the lanes that make up a source.
 template <typename V>
 LaneList<V> source_lanes(Source source, const LaneList<V>& lanes) {
   return source == Source::kLast ? LaneList<V>{lanes.back()} : lanes;
 }
 
-/// The sizes of a sublayer's mixes; those that it does not have are absent.
+/// The sizes of a sublayer's mixes; a mix that it does not have is absent.
 struct MixShapes {
   std::size_t features;  // of a lane
   MixShape read;
   std::optional<MixShape> carry, write;
-  std::size_t weights = 0;  // values of all mixes' weights
+  std::size_t weights = 0;  // number of values of all mixes' weights
   std::size_t hidden = 0;   // units
 
   MixShapes(const LaneForm& form, const Place& place, std::size_t d_model) {
@@ -62,7 +62,7 @@ struct MixShapes {
   }
 
  private:
-  /// As many units as numbers are made.
+  /// Sets as many hidden units as the mixes have numbers.
   void hide(const LaneForm& form, const Place& place) {
     for_each(form, place, [&](MixShape&, const MixWeights& w) { hidden += w.rows; });
     for_each(form, place, [&](MixShape& shape, const MixWeights&) { shape.hidden = hidden; });
@@ -117,7 +117,7 @@ LaneSite<T>::LaneSite(const LaneForm& form, const Place& place, std::size_t d_mo
   if (form.last_lane == Slot::kNorm) last_lane_.emplace(norm, features_, affine);
 }
 
-/// A matrix of d_model features as what a sublayer reads and writes of each lane.
+/// Returns a matrix of d_model features as the part of each lane that a sublayer reads and writes.
 template <typename T>
 template <typename V>
 LaneList<V> LaneSite<T>::parts(MatrixView<V> of_model) const {
@@ -128,7 +128,7 @@ LaneList<V> LaneSite<T>::parts(MatrixView<V> of_model) const {
   return list;
 }
 
-/// What z has for each row of a.
+/// Returns the part of z for each row of a.
 template <typename T>
 template <typename V>
 LaneList<V> LaneSite<T>::reads_of(MatrixView<V> z) const {
@@ -146,7 +146,7 @@ MatrixView<const Arithmetic<T>> LaneSite<T>::in_stream_type(MatrixView<const T> 
   }
 }
 
-/// A·X, of all lanes or of the one that stands behind them.
+/// A·X, for all lanes or for the appended one.
 template <typename T>
 void LaneSite<T>::carry(const LaneList<Value>& to) const {
   nn::mix<Value>(carry_->numbers(), x_, to, nn::Into::kReplace);
@@ -180,7 +180,8 @@ MatrixView<const Arithmetic<T>> LaneSite<T>::read(const ResidualStream<T>& strea
   return z_;
 }
 
-/// What the kernels of lanes take, where they can: all lanes change, and stand at equal distances.
+/// Returns the arguments for the kernels of lanes. They need that all lanes change and have equal
+/// distances.
 template <typename T>
 LanesForward<Arithmetic<T>, T> LaneSite<T>::kernel_arguments(MatrixView<const T> u) const {
   if (changes_ != Changes::kAll || form_.reads_carried) return {};
@@ -240,7 +241,7 @@ void LaneSite<T>::write_backward(StreamGradient<T>& gradient, MatrixView<T> du,
        .workspace = workspace.flat()});
 }
 
-/// The same, lane by lane.
+/// The backward of the mixes without the kernels, lane by lane.
 template <typename T>
 void LaneSite<T>::mix_backward(StreamGradient<T>& gradient, MatrixView<T> du, const Pass<T>& pass) {
   Matrix<Value>& d_update = pass.memory().d_update;

@@ -6,7 +6,7 @@
 
 namespace addnorm {
 
-/// Turns the last features of each head of `width`.
+/// Rotates the last features of each head of `width`.
 template <typename T>
 void MultiHeadAttention<T>::rotate_last(Rotation direction, MatrixView<T> heads,
                                         std::size_t width) const {
@@ -17,7 +17,7 @@ void MultiHeadAttention<T>::rotate_last(Rotation direction, MatrixView<T> heads,
   }
 }
 
-/// Queries, keys and values from latent vectors.
+/// Computes queries, keys and values from latent vectors.
 template <typename T>
 void MultiHeadAttention<T>::prepare_latent(MatrixView<const T> x, const Pass<T>& pass) {
   const std::size_t rank = form_.latent.rank, fixed = form_.d_head - d_turning();
@@ -47,7 +47,7 @@ void MultiHeadAttention<T>::prepare_latent(MatrixView<const T> x, const Pass<T>&
   });
 }
 
-/// dx from the gradients of queries, keys and values.
+/// Computes dx from the gradients of queries, keys and values.
 template <typename T>
 void MultiHeadAttention<T>::prepare_latent_backward(MatrixView<const T> x, MatrixView<T> dx,
                                                     const Pass<T>& pass) {

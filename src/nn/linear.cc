@@ -9,7 +9,7 @@
 namespace addnorm {
 namespace {
 
-/// Of `out` rows each.
+/// Returns one part, a matrix of `out` rows.
 template <typename V>
 MatrixView<V> part_of(MatrixView<V> all, std::size_t part, std::size_t out) {
   return all.block(part * out, 0, out, all.cols);

@@ -11,7 +11,8 @@ namespace {
 
 using Map = MixForm::Map;
 
-/// DeepSeek-V4's: ε of every denominator, how often columns are divided, and what keeps a from 0.
+/// DeepSeek-V4's constants: ε of every denominator, the number of Sinkhorn's iterations, and the
+/// offset that keeps a above 0.
 constexpr double kEpsilon = 1e-6;
 constexpr std::size_t kIterations = 20;
 
@@ -20,15 +21,15 @@ V sigmoid(V x) {
   return 1 / (1 + std::exp(-x));
 }
 
-/// Numbers that share a sum: `count` of them, `step` apart.
+/// Numbers that share a sum: `count` of them, at distance `step`.
 struct Set {
   std::size_t first, count, step;
 
   std::size_t end() const { return first + count * step; }
 };
 
-/// Whose sum the numbers are divided by in a step of Sinkhorn's iteration, the k-th of them: rows
-/// and columns in turn, rows first.
+/// Returns the k-th set of numbers that a step of Sinkhorn's iteration divides by their sum. Steps
+/// alternate between rows and columns and begin with rows.
 Set divided(std::size_t step, std::size_t k, std::size_t to, std::size_t from) {
   return step % 2 == 1 ? Set{k * from, from, 1} : Set{k, to, from};
 }
@@ -48,7 +49,7 @@ void softmax(std::span<const V> logits, std::span<V> out, const Set& set) {
   for (std::size_t k = 0; k < set.count; ++k) out[set.first + k * set.step] /= sum;
 }
 
-/// d_in of out = softmax(in).
+/// Computes d_in for out = softmax(in).
 template <typename V>
 void softmax_backward(std::span<const V> out, std::span<const V> d_out, std::span<V> d_in,
                       const Set& set) {
@@ -167,8 +168,8 @@ void MixMap<V>::backward(std::span<const V> logits, std::span<const V> numbers,
   }
 }
 
-/// A is the transpose of what DeepSeek-V4 calls comb: number (to, from) of A is comb[from, to]. So
-/// the softmax over a row of comb is one over the numbers that leave a lane: a column of A.
+/// A is the transpose of DeepSeek-V4's comb: number (to, from) of A is comb[from, to]. So the
+/// softmax over a row of comb is one over a column of A, the numbers that leave a lane.
 template <typename V>
 typename MixMap<V>::Trace MixMap<V>::sinkhorn(std::span<const V> logits) const {
   const V epsilon = static_cast<V>(kEpsilon);

@@ -1,4 +1,4 @@
-// BFloat16 as the type of branches and products, beside float32 throughout.
+// Compares BFloat16 as the type of branches and products with float32 everywhere.
 
 #include <gmock/gmock.h>
 
@@ -38,7 +38,7 @@ std::vector<std::int32_t> some_tokens() {
   return tokens;
 }
 
-/// Logits, and the gradients that normal ones give.
+/// Returns logits, and the gradients for normal gradients of the logits.
 template <typename T>
 Matrix<float> run(Decoder<T>& decoder) {
   const MatrixView<float> logits = decoder.forward(some_tokens(), {.batch = kBatch});
@@ -96,7 +96,7 @@ TEST(MixedPrecision, IsNearFloat32WithATiedHeadAndAGate) {
 }
 
 TEST(MixedPrecision, KeepsTheStreamInFloat32) {
-  /// How many values of the stream have more than bfloat16's bits.
+  /// Counts the values of the stream that need more than bfloat16's bits.
   struct Counter : Probe<float> {
     std::size_t finer = 0;
     std::size_t all = 0;

@@ -32,7 +32,7 @@ Norm<T, In, Out>::Norm(const NormOptions& options, std::size_t features, Affine 
   }
 }
 
-/// BatchNorm alone differs in evaluation: it normalizes by what it has seen in training.
+/// Only BatchNorm differs in evaluation: it normalizes by its running statistics.
 template <typename T, typename In, typename Out>
 StatisticsFrom Norm<T, In, Out>::statistics_from(const Pass<T>& pass) const {
   const bool evaluates = pass.mode == Mode::kEvaluation && options_.kind == NormKind::kBatch;
@@ -47,7 +47,7 @@ std::span<Arithmetic<T>> Norm<T, In, Out>::workspace(const MatrixView<const In>&
   return memory.flat();
 }
 
-/// γ as the kernels read it.
+/// Returns γ in the kernels' format.
 template <typename T, typename In, typename Out>
 std::span<const Arithmetic<T>> Norm<T, In, Out>::gamma_of_features() {
   if (gammas_.empty()) return gamma_.value.flat();

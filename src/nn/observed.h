@@ -5,7 +5,7 @@
 
 namespace addnorm {
 
-/// The same values as a probe takes them: itself, or a copy in float32.
+/// The values in the type that a probe takes: the values themselves, or a copy in float32.
 template <typename T>
 class Observed {
  public:

@@ -8,7 +8,7 @@ namespace addnorm {
 
 template <typename T>
 void round_parameter(Parameter<T>& parameter) {
-  if constexpr (std::is_same_v<T, float>) {  // no products of double read anything else
+  if constexpr (std::is_same_v<T, float>) {  // products of double use the value itself
     if (parameter.rounded.empty()) return;
     kernels::convert<float, BFloat16>(parameter.value.view(), parameter.rounded);
   }

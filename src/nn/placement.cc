@@ -41,7 +41,7 @@ std::size_t lanes_before(const std::vector<BlockPlacement>& placements, std::siz
 
 namespace {
 
-/// The block of a placement's or a mixture's name.
+/// Returns the block of a placement's or a mixture's name.
 BlockPlacement named_block(std::string_view name, std::string_view description, Depth depth) {
   require(!name.empty(),
           "placement \"{}\": a name is missing, must be such as post/pre or post:3+pre",
@@ -63,7 +63,7 @@ BlockPlacement parse_block(std::string_view block, std::string_view description,
   return {first.attention, second.feed_forward};
 }
 
-/// How many layers "post:3" is for; all that are left without a number.
+/// Returns the number of layers of "post:3"; without a number, all that are left.
 std::size_t parse_count(std::string_view part, std::string_view description, std::size_t left) {
   const std::size_t colon = part.find(':');
   if (colon == std::string_view::npos) return left;

@@ -1,6 +1,6 @@
-/// Every placement and mixture, as data. Numbers are those of the papers; where published code
-/// differs from its paper, a comment says which one stands here. docs/arrangements.md shows the
-/// table, and says what is left out and where a row differs from published code.
+/// Every placement and mixture, as data. Numbers are from the papers. Where published code differs
+/// from its paper, a comment names the version used. docs/arrangements.md shows the table, its
+/// omissions, and the differences from published code.
 
 #include <algorithm>
 #include <cmath>
@@ -23,7 +23,7 @@ double layer_scale(Depth depth) {
 
 constexpr ResidualFactor kZero{.initial = {"0", [](Depth) { return 0.0; }}};
 
-// What the numbers of mixes start with.
+// Initial numbers of mixes.
 
 double one(const Place&, Lane, Lane) {
   return 1;
@@ -40,18 +40,18 @@ double first(const Place&, Lane, Lane from) {
 double last(const Place& place, Lane, Lane from) {
   return from + 1 == place.lanes;
 }
-/// The last lane of those that a layer has appended to.
+/// The last lane that a layer appended.
 double newest(const Place& place, Lane, Lane from) {
   return from == (place.sublayer == SublayerKind::kAttention ? place.lanes : place.lanes - 1);
 }
 double mean(const Place& place, Lane, Lane) {
   return 1 / static_cast<double>(place.lanes);
 }
-/// Sublayers read lane after lane, so that lanes become different.
+/// Sublayers read one lane after the other, so that lanes become different.
 double in_turn(const Place& place, Lane, Lane from) {
   return from == place.site() % place.lanes;
 }
-/// The same by layers: both sublayers of one read the same lane.
+/// The same by layers: both sublayers of a layer read the same lane.
 double layer_in_turn(const Place& place, Lane, Lane from) {
   return from == (place.depth.layer - 1) % place.lanes;
 }
@@ -66,8 +66,8 @@ bool on_diagonal(const Place&, Lane to, Lane from) {
   return to == from;
 }
 
-// Logits of mHC, as its published code has them: a lane in turn is read and written more than the
-// others, and hardly anything passes from lane to lane.
+// Logits of mHC, from its published code: one lane after the other is read and written more than
+// the others, and the carry is nearly the identity.
 double turn_logit(const Place& place, Lane, Lane from) {
   return from == place.site() % place.lanes ? 1 : -1;
 }
@@ -77,13 +77,13 @@ double turn_write_logit(const Place& place, Lane to, Lane) {
 double identity_logit(const Place&, Lane to, Lane from) {
   return to == from ? 0 : -8;
 }
-/// Of permutations, of which the first is the identity.
+/// Logits of permutations; the first one is the identity.
 double first_logit(const Place&, Lane to, Lane from) {
   return to == 0 && from == 0 ? 0 : -8;
 }
 
-// modded-nanogpt's two lanes: attention reads the first, feed-forward the second. Attention begins
-// by writing more to the second lane.
+// modded-nanogpt's two lanes: attention reads the first, feed-forward the second. Initially
+// attention writes more to the second lane.
 double own_lane(const Place& place, Lane, Lane from) {
   return from == (place.sublayer == SublayerKind::kFeedForward);
 }
@@ -108,7 +108,7 @@ bool embedding_factors(const Place& place, Lane to, Lane) {
   return place.sublayer == SublayerKind::kAttention && to == 0;
 }
 
-// A second lane that keeps what the first one was behind one layer, to be used again.
+// A second lane keeps the first lane's values after one layer, for later use.
 bool behind_layer(const Place& place, std::size_t layer) {
   return place.sublayer == SublayerKind::kFeedForward && place.depth.layer == layer;
 }
@@ -122,7 +122,7 @@ bool adds_saved(const Place& place) {
   const std::size_t layer = std::max(saved_layer(place) + 1, (7 * place.depth.layers + 11) / 12);
   return place.sublayer == SublayerKind::kAttention && place.depth.layer == layer;
 }
-/// The saved lane's share of the first one is σ of a learned number, which begins with −1.5.
+/// The saved lane's share in the first lane is σ of a learned number, initially −1.5.
 double saved_carry(const Place& place, Lane to, Lane from) {
   if (behind_layer(place, saved_layer(place))) return from == 0;
   if (adds_saved(place) && to == 0 && from == 1) return -1.5;
@@ -138,13 +138,13 @@ double backout_write(const Place& place, Lane to, Lane) {
   return to == 0 || behind_layer(place, backout_layer(place));
 }
 
-/// SpanNorm's second lane is what the layer has read: attention keeps it, feed-forward adds to it.
-/// The first attention reads the normalized embedding and adds to the embedding itself.
+/// SpanNorm's second lane is the layer's input: attention keeps it, feed-forward adds to it. The
+/// first attention reads the normalized embedding and adds to the embedding itself.
 double span_carry(const Place& place, Lane, Lane from) {
   return from == (place.sublayer == SublayerKind::kFeedForward || place.site() == 0);
 }
 
-/// 2σ of it has mean 1 over the lanes.
+/// 2σ of these logits has mean 1 over the lanes.
 double spread(const Place& place, Lane to, Lane) {
   return -0.5 + static_cast<double>(to) / static_cast<double>(place.lanes - 1);
 }
@@ -155,12 +155,12 @@ Changes of_dense_former(const Place& place) {
 bool reads_layers(const Place& place) {
   return place.sublayer == SublayerKind::kAttention && place.lanes > 1;
 }
-/// Values, keys and queries; of the embedding alone one mix, with one norm.
+/// Mixes of values, keys and queries. On the embedding alone there is one mix, with one norm.
 std::size_t of_attention(const Place& place) {
   return reads_layers(place) ? 3 : 1;
 }
-/// Blocks of whole layers, the eighth part of all rounded: 12 of Kimi K3's 93 layers, and 3 of the
-/// paper's 27.
+/// Blocks of whole layers, an eighth of the layers, rounded: 12 of Kimi K3's 93 layers, and 3 of
+/// the paper's 27.
 Changes of_attention_blocks(const Place& place) {
   const std::size_t layers = std::max<std::size_t>(1, (place.depth.layers + 4) / 8);
   const std::size_t sites = 2 * layers;
@@ -196,7 +196,7 @@ constexpr MixForm kManifoldRead = manifold("σ(of X)", turn_logit, Map::kSigmoid
 constexpr MixForm kManifoldWrite = manifold("2σ(of X)", turn_write_logit, Map::kTwoSigmoid);
 constexpr MixForm kManifoldExit = manifold("σ(of X)", zero, Map::kSigmoid);
 
-/// Streams of as many lanes as are asked for, 4 if nobody asks.
+/// Streams with the requested number of lanes, 4 by default.
 constexpr LaneForm chosen(std::size_t most, const MixForm& read, const MixForm& carry,
                           const MixForm& write, const MixForm& exit) {
   LaneForm form;
@@ -232,7 +232,7 @@ constexpr LaneForm growing(Changes (*changes)(const Place&), const MixForm& read
   form.read = read, form.carry = carry, form.exit = exit;
   return form;
 }
-/// Attention reads three mixes, whose numbers are made behind a hidden layer.
+/// Attention reads three mixes, whose numbers are computed with a hidden layer.
 constexpr LaneForm multiway(LaneForm form) {
   form.reads = of_attention;
   form.hidden = true;
@@ -244,13 +244,13 @@ constexpr LaneForm last_lane(LaneForm form, Slot of_sublayers) {
   return form;
 }
 
-/// The embedding alone is no average: what the first layer reads has no weight.
+/// The first layer reads only the embedding: there is no average and no weight.
 constexpr MixForm kDenseAverage{
     .formula = "learned, the last", .base = last, .learned = [](const Place& place, Lane, Lane) {
       return place.lanes > 1;
     }};
 
-/// The embedding alone leaves nothing to choose, and a feed-forward reads what attention has left.
+/// On the embedding alone there is no choice, and a feed-forward reads attention's output.
 constexpr MixForm kMultiway{
     .formula = "learned, the last, + W·GELU(V·N(the last))",
     .base = last,

@@ -29,7 +29,7 @@ TEST(Placement, TableHasEveryRowOfTheDesign) {
                   "attention-residuals", "block-attention-residuals"));
 }
 
-/// The tutorial counts them from the first one on.
+/// The tutorial counts on them being the first.
 TEST(Placement, RowsThatFiveSlotsDescribeStandFirst) {
   EXPECT_TRUE(std::ranges::is_partitioned(placements(), &Placement::is_plain));
 }
@@ -58,7 +58,7 @@ TEST(Placement, MixturesDifferByLayerAndSublayer) {
   EXPECT_EQ(hybrid[1].feed_forward.final_norm, Slot::kNorm);
 }
 
-/// The numbers of Li et al. 2024: 3 of 12 layers, 6 of 24, 8 of 32.
+/// The expected numbers of Li et al. 2024: 3 of 12 layers, 6 of 24, 8 of 32.
 TEST(Placement, MixLnHasPostNormsInAQuarterOfTheLayers) {
   for (const auto& [layers, posts] : {std::pair{3, 0}, {7, 1}, {12, 3}, {24, 6}, {32, 8}}) {
     const auto blocks = parse_placements("mix-ln", static_cast<std::size_t>(layers));

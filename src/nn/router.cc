@@ -27,7 +27,7 @@ void Router<T>::choose(MatrixView<const T> x) {
   order_rows(x.rows);
 }
 
-/// The largest logits, the first of those that are alike, and the weights of their experts.
+/// Chooses the largest logits, the first ones among equals, and the weights of their experts.
 template <typename T>
 void Router<T>::choose_for(std::size_t token) {
   const std::span<const Value> logits = logits_.view().row(token);
@@ -51,7 +51,7 @@ void Router<T>::order_rows(std::size_t tokens) {
   ends_.assign(form_.count, 0);
   for (const std::size_t e : expert_) ++ends_[e];
   std::size_t sum = 0;
-  for (std::size_t& end : ends_) sum += std::exchange(end, sum);  // where each begins, at first
+  for (std::size_t& end : ends_) sum += std::exchange(end, sum);  // at first, the beginning of each
   row_.resize(tokens * form_.chosen);
   for (std::size_t i = 0; i < row_.size(); ++i) row_[i] = ends_[expert_[i]]++;
 }

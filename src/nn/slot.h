@@ -8,7 +8,7 @@
 
 namespace addnorm::nn {
 
-/// Makes the norm of a slot, if there is one, or the norms of so many mixes. kUnit is RMSNorm
+/// Creates the norm of a slot, if there is one, or the norms of several mixes. kUnit is RMSNorm
 /// without parameters, times 1/√d.
 template <typename N, typename... Mixes>
 void emplace_norm(Slot slot, std::optional<N>& norm, NormOptions options, std::size_t features,

@@ -29,7 +29,7 @@ struct SiteOrder {
 };
 using ValuesBySite = std::map<Site, std::vector<double>, SiteOrder>;
 
-/// Remembers every value it observes.
+/// Records every observed value.
 struct Memory : Probe<double> {
   ValuesBySite values;
   ValuesBySite gradients;
@@ -158,7 +158,7 @@ TEST(Stack, WithoutLayersIsAnError) {
                Error);
 }
 
-/// Every shape and every order of calls that a user may get wrong ends in an Error.
+/// Every shape and every order of calls that a user may get wrong throws an Error.
 TEST(Stack, RefusesWhatDoesNotFit) {
   for (const char* placement : {"none", "post", "pre", "sandwich"}) {
     SCOPED_TRACE(placement);
@@ -262,8 +262,8 @@ Decoder<T> drawn_decoder(std::string_view placement) {
 
 constexpr std::size_t kSequences = 2;
 
-/// A batch of two sequences of 16 tokens, fed in pieces; their logits in the order of a whole
-/// forward.
+/// Returns the logits of a batch of two sequences of 16 tokens, fed in pieces, in the order of a
+/// whole forward.
 template <typename T>
 std::vector<float> logits_of(std::string_view placement, const std::vector<std::size_t>& pieces) {
   Decoder<T> decoder = drawn_decoder<T>(placement);
@@ -376,7 +376,7 @@ TEST(Admin, CountsOneBranchOfSublayersSideBySide) {
               1e-12);
 }
 
-/// Weights of 0 behind hidden units of 0 would stay so for ever.
+/// Weights of 0 after hidden units of 0 would stay 0.
 TEST(Decoder, HiddenLayersOfLanesAreDrawn) {
   constexpr std::size_t kLayers = 3;
   Decoder<double> decoder(
@@ -399,7 +399,7 @@ TEST(Decoder, HiddenLayersOfLanesAreDrawn) {
   EXPECT_EQ(weights, 2 * (kLayers - 1) + 1) << "of all layers but the first, and of the exit";
 }
 
-/// What a placement of one's own must not ask for.
+/// Combinations that a user's own placement must not have.
 TEST(AddNorm, RefusesSeveralMixesWhereTheyHaveNoMeaning) {
   const auto made = [](Placement placement) {
     placement.lanes.reads = [](const Place&) { return std::size_t{3}; };

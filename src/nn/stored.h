@@ -4,7 +4,7 @@
 
 namespace addnorm {
 
-/// Gives the parameter the rounded value that products of type T read, if they do.
+/// Allocates the parameter's rounded value if products of type T need it.
 template <typename T>
 void store_as(Parameter<Arithmetic<T>>& parameter) {
   if constexpr (!kIsArithmetic<T>) {
@@ -12,7 +12,7 @@ void store_as(Parameter<Arithmetic<T>>& parameter) {
   }
 }
 
-/// The value as products of type T read it.
+/// Returns the value in type T for products.
 template <typename T>
 MatrixView<const T> stored(const Parameter<Arithmetic<T>>& parameter) {
   if constexpr (kIsArithmetic<T>) {

@@ -21,7 +21,8 @@ StreamEnds<T>::StreamEnds(const std::vector<BlockPlacement>& placements, std::si
   exit_.emplace(exit_form(last), behind, d_model, norm, affine);
 }
 
-/// X_0 = u ⊗ x, whose first lane goes through the entry norm; without lanes and norm x itself.
+/// Returns X_0 = u ⊗ x, whose first lane goes through the entry norm; without lanes and norm, x
+/// itself.
 template <typename T>
 ResidualStream<T> StreamEnds<T>::enter(MatrixView<const Value> x, const Pass<T>& pass) {
   x_ = x;
@@ -68,7 +69,7 @@ StreamGradient<T> StreamEnds<T>::leave_backward(MatrixView<Value> dz, const Pass
   return gradient;
 }
 
-/// dx = Σ u_i·dX_0,i, where the first lane has gone through the entry norm.
+/// dx = Σ u_i·dX_0,i; the first lane's gradient goes through the entry norm.
 template <typename T>
 void StreamEnds<T>::enter_backward(const StreamGradient<T>& gradient, MatrixView<Value> dx,
                                    const Pass<T>& pass) {

@@ -20,7 +20,7 @@ Arithmetic<T> gate_of(T logit) {
   return 1 / (1 + std::exp(-static_cast<Arithmetic<T>>(logit)));
 }
 
-/// ε of Oh et al.'s code, which ⟨z, z⟩ is added to.
+/// ε of Oh et al.'s code, added to ⟨z, z⟩.
 constexpr double kEpsilon = 1e-6;
 
 /// Σ a_c·b_c of a row.
@@ -31,7 +31,7 @@ V inner(std::span<A> a, std::span<const V> b) {
   return sum;
 }
 
-/// ⟨z, z⟩ + ε, which a row of zeros leaves above 0.
+/// ⟨z, z⟩ + ε, positive even for a row of zeros.
 template <typename V>
 V square(std::span<const V> z) {
   return inner(z, z) + static_cast<V>(kEpsilon);
@@ -50,7 +50,7 @@ UpdateStep<T>::UpdateStep(const Placement& placement, const Place& place, std::s
   gate_->bias().value.fill(static_cast<Value>(kClosed));
 }
 
-/// What row `r` of u is multiplied with: 0, or 1/survival.
+/// Returns the factor of row `r` of u: 0 or 1/survival.
 template <typename T>
 Arithmetic<T> UpdateStep<T>::kept(std::size_t r, const Pass<T>& pass) const {
   if (!drops(pass)) return 1;
@@ -59,7 +59,7 @@ Arithmetic<T> UpdateStep<T>::kept(std::size_t r, const Pass<T>& pass) const {
   return kernels::dropout_factor<Value>(dropout, (pass.first_row + r) / pass.length);
 }
 
-/// z as the gate's weights are multiplied with it.
+/// Returns z in the type of the gate's weights.
 template <typename T>
 MatrixView<const T> UpdateStep<T>::gate_input(MatrixView<const Value> z) {
   if constexpr (kIsArithmetic<T>) {

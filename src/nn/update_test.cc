@@ -31,7 +31,7 @@ struct Case {
   }
 };
 
-/// u = f − ⟨f, z⟩/(⟨z, z⟩ + 1e-6)·z, as the code of Oh et al. has it.
+/// u = f − ⟨f, z⟩/(⟨z, z⟩ + 1e-6)·z, as in the code of Oh et al.
 TEST(Update, OrthogonalAddsEpsilonToTheSquareOfTheStream) {
   Case c;
   std::vector<double> expected;
@@ -62,7 +62,7 @@ TEST(Update, OrthogonalHasTheGradientsOfItsFormulaForRowsOfAnySize) {
     Matrix<double> d(kRows, kFeatures), dz(kRows, kFeatures);
     std::copy_n(c.weights.data(), c.weights.flat().size(), d.data());
     c.update.backward(c.f, c.z, d, dz, c.pass);
-    const double step = kSizes[r] == 1 ? 1e-4 : 1e-6;  // small beside √ε
+    const double step = kSizes[r] == 1 ? 1e-4 : 1e-6;  // small compared with √ε
     EXPECT_LE(testing::gradient_error(c.f.view().row(r), d.view().row(r), loss, 64, step), 1e-7)
         << r;
     EXPECT_LE(testing::gradient_error(c.z.view().row(r), dz.view().row(r), loss, 64, step), 1e-7)

@@ -95,7 +95,7 @@ struct ProfileEntry {
   std::string dtype;               ///< type of the values, as PyTorch names it; "": unknown
   double peak_feature = kUnknown;  ///< feature of the largest |x|
   double peak_token = kUnknown;    ///< its token, counted in its sequence
-  double grad_rms = kUnknown;      ///< RMS of the loss's gradient by these values
+  double grad_rms = kUnknown;      ///< RMS of the loss's gradient with respect to these values
   double token_cosine = kUnknown;  ///< mean cosine of two different tokens of one sequence
   double layer_cosine = kUnknown;  ///< cosine of what a layer reads and leaves, at its last point
 

@@ -7,7 +7,7 @@
 namespace addnorm::report {
 namespace {
 
-/// What is promised: docs/numerics.md.
+/// The errors that docs/numerics.md promises.
 constexpr bench::NormErrors kPromised{.y = 2e-6, .dx = 1e-6};
 
 Cell error_cell(const std::optional<bench::NormErrors>& errors, double bench::NormErrors::*which) {

@@ -22,14 +22,15 @@ std::string rightward(int eighths) {
   return repeat("█", eighths / 8) + kEighths[eighths % 8];
 }
 
-// There are no blocks filled from the right: the others do, with ink and paper exchanged.
+// There are no block characters filled from the right. So the complementary ones are drawn, with
+// foreground and background exchanged.
 std::string leftward(int eighths) {
   const int part = eighths % 8;
   const std::string tip = part == 0 ? "" : fmt::format("\x1b[7m{}\x1b[27m", kEighths[8 - part]);
   return tip + repeat("█", eighths / 8);
 }
 
-// The columns on the two sides of the axis, and how many eighths of a column one is.
+// The columns on both sides of the axis, and the number of eighths of a column in one unit.
 struct Layout {
   int left = 0;
   int right = 0;
@@ -43,7 +44,7 @@ Layout lay_out(const Range& range, int columns) {
   Layout layout;
   layout.left = std::clamp(left, range.low < 0 ? 1 : 0, range.high > 0 ? columns - 1 : columns);
   layout.right = columns - layout.left;
-  // The tighter side sets the unit of both.
+  // The side with less room determines the unit of both.
   const double left_unit = layout.left > 0 ? -range.low / layout.left : 0;
   const double right_unit = layout.right > 0 ? range.high / layout.right : 0;
   layout.eighths = 8 / std::max(left_unit, right_unit);
@@ -54,7 +55,7 @@ std::string draw_bar(double value, const Layout& layout) {
   const std::string axis = paint(Ink::kFaint, "│");
   if (std::isnan(value)) value = 0;
   const int side = value < 0 ? layout.left : layout.right;
-  // In this order infinity times no eighths, which is NaN, is a full bar.
+  // In this order infinity times zero eighths, which is NaN, becomes a full bar.
   const int length =
       static_cast<int>(std::lround(std::min(8.0 * side, std::abs(value) * layout.eighths)));
   const Ink ink = std::isinf(value) ? Ink::kBad : value < 0 ? Ink::kNegative : Ink::kPositive;
@@ -62,7 +63,7 @@ std::string draw_bar(double value, const Layout& layout) {
   return repeat(" ", layout.left - (length + 7) / 8) + paint(ink, leftward(length)) + axis;
 }
 
-// The numbers to one place after the point, but none that is not zero as 0.000.
+// Formats the numbers with the same precision, but shows no nonzero number as 0.000.
 std::vector<std::string> format_column(std::span<const double> values, const Range& range) {
   const double largest = std::max(-range.low, range.high);
   const int exponent = largest > 0 ? static_cast<int>(std::floor(std::log10(largest))) : 0;
@@ -83,7 +84,7 @@ int widest(std::span<const std::string> texts) {
   return width;
 }
 
-// The character for what has no place on the scale.
+// The character of a value that has no place on the scale.
 const char* without_place(double value) {
   if (std::isnan(value)) return "?";
   if (std::isinf(value) && value > 0) return "∞";
@@ -129,7 +130,7 @@ std::string sparkline(std::span<const double> values, AxisScale scale, const Ran
     if (!has_place(value, scale)) {
       out += without_place(value);
     } else {
-      // Where all is zero on a linear scale, the range is a point and the place is not a number.
+      // If all values are zero on a linear scale, the range is a point and place() is NaN.
       const double height = whole.high > whole.low ? place(value, whole, scale) : 0;
       out += kHeights[std::min(7, static_cast<int>(8 * height))];
     }

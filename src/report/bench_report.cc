@@ -26,7 +26,8 @@ std::optional<double> ms_of(const bench::Result& result, std::string_view rival)
   return found == result.rivals.end() ? std::nullopt : found->ms;
 }
 
-/// A rival with fresh memory stands where that takes much longer than with memory kept.
+/// A rival's cell. With fresh memory it is empty unless its time is much longer than with memory
+/// kept.
 Cell rival_cell(const bench::Result& result, const bench::RivalTime& rival) {
   constexpr double kMuch = 1.5;
   const std::optional<double> kept = ms_of(result, "pytorch");

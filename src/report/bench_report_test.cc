@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-/// 2²⁰ values, so 4 MiB a matrix.
+/// The matrices have 2²⁰ values, 4 MiB each.
 bench::Result result_of(std::size_t kernel, double ms, std::optional<double> onednn_ms) {
   return {.job = {bench::all_kernels()[kernel], {1024, 1024}, "f32"},
           .options = {.threads = 2, .repeats = 9},

@@ -13,11 +13,11 @@ namespace {
 
 constexpr double kMargin = 0.04;     // of the y axis, below and above the data
 constexpr double kLargest = 1e300;   // leaves room for the margin
-constexpr double kRounding = 1e-9;   // values that are no farther apart are one
+constexpr double kRounding = 1e-9;   // closer values count as equal
 constexpr double kLeastSpan = 0.05;  // of the y axis, as a share of the values' scale
 
-/// The least span of an axis that shows these values. Along y smaller differences are noise, which
-/// an axis of their size would show as large.
+/// Returns the least span of an axis for these values. Smaller differences along y are noise, which
+/// the chart would exaggerate.
 double least_span(const Axis& axis, const Range& range, bool is_y) {
   const double largest = std::max(std::abs(range.low), std::abs(range.high));
   if (range.high - range.low <= kRounding * largest) return largest > 0 ? largest : 1;
@@ -25,8 +25,8 @@ double least_span(const Axis& axis, const Range& range, bool is_y) {
   return kLeastSpan * (axis.bounds ? axis.bounds->back() - axis.bounds->front() : largest);
 }
 
-/// The range with at least this span: with the ends that the axis sets, else with the values in its
-/// middle, as far as there can be values beside them.
+/// Returns the range with at least this span: with the axis' own ends, else with the values in its
+/// middle, unless that includes impossible values.
 Range widened(const Axis& axis, const Range& range, double span) {
   const double missing = span - (range.high - range.low);
   if (missing <= 0 || (axis.low && axis.high)) return range;
@@ -39,8 +39,8 @@ Range widened(const Axis& axis, const Range& range, double span) {
   return {low, low + span};
 }
 
-/// Returns the interval that the axis shows of data in `range`: the ends that it sets; else the
-/// data, along y with a margin.
+/// Returns the interval that the axis shows for data in `range`: its own ends; else the data, along
+/// y with a margin.
 Range shown(const Axis& axis, Range range, bool is_y) {
   const bool log = axis.scale == AxisScale::kLog;
   if (range.empty()) range = {1, 1};
@@ -100,7 +100,7 @@ Range y_range(const Chart& chart) {
 
 namespace {
 
-/// At the places of the data, where they are few and apart; or none.
+/// Returns ticks at the data, if there are few and they are not too close; else none.
 std::vector<Tick> data_ticks(const Chart& chart, const Range& range, int most) {
   constexpr std::size_t kFew = 6;
   std::set<double> places;
@@ -171,7 +171,7 @@ HeatScale heat_scale(const Chart& chart) {
       }
     }
   }
-  scale.has_negative = scale.level(lowest) < 0;  // and not only rounding
+  scale.has_negative = scale.level(lowest) < 0;  // more than rounding
   return scale;
 }
 

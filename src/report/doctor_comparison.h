@@ -9,10 +9,10 @@
 
 namespace addnorm::report {
 
-/// Two diagnoses held against each other: of one network before and after a fix, of a model and its
+/// A comparison of two diagnoses, such as one network before and after a fix, or a model and its
 /// port.
 struct Comparison {
-  /// A number of a layer that both have and that differs by more than a hundredth.
+  /// A number of a layer that both have and that differs by more than 1 %.
   struct Parting {
     std::size_t layer;
     const LayerColumn* number;
@@ -20,21 +20,22 @@ struct Comparison {
   };
 
   std::vector<const doctor::Finding*>
-      gone;  ///< what only the first has, by rule and place; no notes
-  std::vector<const doctor::Finding*> added;  ///< what only the other has
-  bool is_measured = false;                   ///< whether any number by layer is known of both
+      gone;  ///< findings of the first alone, by rule and place; no notes
+  std::vector<const doctor::Finding*> added;  ///< findings of the other alone
+  bool is_measured = false;                   ///< whether both have any number by layer
   std::optional<Parting>
-      parting;  ///< the first on the way forward; gradients, which come back, last
-  std::vector<doctor::LayerNumbers> multiples;  ///< the other's numbers over the first's
+      parting;  ///< the first one on the way forward; gradients, which come backward, last
+  std::vector<doctor::LayerNumbers> multiples;  ///< the other's numbers ÷ the first's
 };
 
-/// Both must outlive it. Throws an Error where they have not the same number of layers.
+/// Compares two diagnoses, which must outlive the result. Throws an Error if their numbers of
+/// layers differ.
 Comparison compare(const Diagnosis& one, const Diagnosis& other);
 
-/// "residual-twice, layers 2 and 3, attention: the stream is added twice …"
+/// Returns "residual-twice, layers 2 and 3, attention: the stream is added twice …".
 std::string group_text(const Group& group);
 
-/// "They part at layer 3: …", or that they do not, or that nothing can be said.
+/// Returns "They part at layer 3: …", or that they do not part, or that nothing is known.
 std::string parting_text(const Comparison& comparison);
 
 }  // namespace addnorm::report

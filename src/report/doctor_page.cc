@@ -18,11 +18,11 @@ std::string short_name(const doctor::Subject& subject) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
-/// What is drawn of one diagnosis.
+/// The parts of one diagnosis that are drawn.
 struct Drawn {
   const doctor::Subject& subject;
   std::vector<doctor::LayerNumbers> rows;
-  std::string suffix;  ///< of its curves' names
+  std::string suffix;  ///< of the names of its curves
   Look look;
 };
 std::vector<Drawn> all_drawn(const Diagnosis& diagnosis, const Diagnosis* other) {
@@ -55,7 +55,7 @@ Chart chart_of(const std::vector<Drawn>& drawn, const char* title, Axis y,
   return chart;
 }
 
-/// Puts what theory says behind the first curve.
+/// Draws the prediction of theory behind the first curve.
 void lay_under(Chart& chart, const doctor::Band& band) {
   if (band.layer.empty() || chart.series.empty()) return;
   chart.series.push_back({.name = "theory",

@@ -10,40 +10,49 @@
 
 namespace addnorm::report {
 
-/// What the doctor says of one subject.
+/// The doctor's results for one subject.
 struct Diagnosis {
   doctor::Subject subject = {};
   std::vector<doctor::Finding> findings = {};  ///< diagnose(subject)
   std::vector<doctor::Proof> proofs = {};      ///< of the remedies that were tried
-  std::size_t accepted = 0;                    ///< findings that were left out by their names
+  std::size_t accepted = 0;                    ///< number of findings omitted by name
 
-  /// Whether a finding is more than a note.
+  /// Whether any finding is more than a note.
   bool has_defects() const;
-  /// Whether the whole was measured, without a finding that is more than a note.
+  /// Whether everything was measured and no finding is more than a note.
   bool sound() const;
 };
 
-/// Diagnoses a subject and leaves out the findings that `accepted` names; doctor/accepted.h has the
-/// form of names.
+/// Diagnoses a subject and omits the findings that `accepted` names, in the form of
+/// doctor/accepted.h.
 Diagnosis diagnose(doctor::Subject subject, std::span<const std::string> accepted = {});
 
-/// For a terminal of this width: findings, worst first, then what was measured by layer.
+/// Returns the text for a terminal of this width: findings, worst first, then the measurements by
+/// layer.
 std::string doctor_text(const Diagnosis& diagnosis, int width);
 
-/// Two of them side by side, as two profiles of the same network before and after a fix, or of a
-/// model and its port: what only one of them has, where they part, and layer by layer what `other`
-/// shows as a multiple of `one`.
+/// Returns two diagnoses side by side, such as profiles of a network before and after a fix, or of
+/// a model and its port. It shows the findings that only one of them has, the layer where they
+/// part, and `other`'s numbers by layer as multiples of `one`'s.
 std::string comparison_text(const Diagnosis& one, const Diagnosis& other, int width);
 
-/// {"target","status":"sound"|"findings"|"incomplete","model":{…},"loss","findings":[{"rule","severity","where",
-/// "layer","sublayer","module","what","because","fix","measured","expected"}],"accepted","coverage":
-/// {"sums":[measured,seen],…,"left_out":[{"where","why"}]},"proofs":[{"rule","change",
-/// "steps","number","before","after","mended"}],"effective_depth","layers":[{…}]}; a finding of the
-/// whole has no layer, and what is unknown is null. "incomplete": there is no finding but a note,
-/// and not all was measured. Held against another it has one key more:
-/// "comparison":{"other":{…},"gone":[{…}],"new":[{…}],"parting":{"layer","number","one","other"},
-/// "multiples":[{…}]}, with the other's document, findings, a number of "layers", and its
-/// quotients.
+/// Returns the diagnosis as one JSON document:
+///
+///     {"target","status":"sound"|"findings"|"incomplete","model":{…},"loss",
+///      "findings":[{"rule","severity","where","layer","sublayer","module","what","because","fix",
+///                   "measured","expected"}],"accepted",
+///      "coverage":{"sums":[measured,seen],…,"left_out":[{"where","why"}]},
+///      "proofs":[{"rule","change","steps","number","before","after","mended"}],
+///      "effective_depth","layers":[{…}]}
+///
+/// A finding of the whole network has no layer, and unknown values are null. "incomplete" means
+/// that there is no finding except notes, and not everything was measured. A comparison with
+/// another diagnosis adds one key:
+///
+///     "comparison":{"other":{…},"gone":[{…}],"new":[{…}],
+///                   "parting":{"layer","number","one","other"},"multiples":[{…}]}
+///
+/// It has the other's document, findings, a number of "layers", and its quotients.
 std::string doctor_json(const Diagnosis& diagnosis, const Diagnosis* other = nullptr);
 
 /// The same with curves, as one page; those of the other are dashed.

@@ -148,7 +148,7 @@ std::string effects_text(const Group& group) {
 
 namespace {
 
-/// "3", "3 and 5", "0 to 11 and 13"
+/// Returns "3", "3 and 5", "0 to 11 and 13".
 std::string numbers_text(const std::vector<std::size_t>& numbers) {
   std::vector<std::string> runs;
   for (std::size_t i = 0; i < numbers.size();) {
@@ -189,7 +189,7 @@ std::pair<PlaceKind, std::optional<std::size_t>> split(const doctor::Finding& fi
   return {{where, ""}, std::nullopt};
 }
 
-/// "layers 0 to 3, attention", "layers.{0 to 3}.attn", "layers.3.attn", "head"
+/// Returns "layers 0 to 3, attention", "layers.{0 to 3}.attn", "layers.3.attn", "head".
 std::string place_text(const PlaceKind& kind, const std::vector<std::size_t>& numbers) {
   if (numbers.empty()) return kind.before;
   const bool is_one = numbers.size() == 1;
@@ -203,8 +203,8 @@ std::string place_text(const PlaceKind& kind, const std::vector<std::size_t>& nu
 
 namespace {
 
-/// The layer's module in parentheses, " (encoder.layer.3)", or the first and the last of several.
-/// Empty where the place has this name itself.
+/// Returns the layer's module in parentheses, " (encoder.layer.3)", or the first and the last of
+/// several. Empty where the place has this name itself.
 std::string modules_text(const Group& group) {
   const auto has_one = [](const doctor::Finding* finding) {
     return !finding->module.empty() && !finding->where.starts_with(finding->module);

@@ -9,7 +9,7 @@
 #include "report/doctor_report.h"
 #include "report/table.h"
 
-/// What the doctor's reports have in common: words, groups of findings, the table by layer.
+/// The parts that the doctor's reports share: words, groups of findings, the table by layer.
 
 namespace addnorm::report {
 
@@ -20,7 +20,7 @@ struct SeverityLook {
 };
 const SeverityLook& look(doctor::Severity severity);
 
-/// A number of each layer: its key in JSON, and at the head of its column.
+/// A number of each layer: its key in JSON and its column's heading.
 struct LayerColumn {
   const char* key;
   const char* name;
@@ -40,18 +40,19 @@ extern const char* const kLayerCaption;
 
 std::string short_number(double value);
 
-/// All rows; of more than `most` the first, the last and some between.
+/// Returns all rows; if there are more than `most`, the first, the last and some between.
 Table layer_table(const std::vector<doctor::LayerNumbers>& rows, std::size_t most);
 
-/// "gpt2, pre-norm, LayerNorm, ε 1e-05, 12 layers of width 768"; without a class that is its name.
+/// Returns "gpt2, pre-norm, LayerNorm, ε 1e-05, 12 layers of width 768"; it begins with the model's
+/// name if there is no class.
 std::string model_text(const doctor::Subject& subject);
-/// "Measured on 2 × 64 random tokens: a loss of 5.55 nats."
+/// Returns "Measured on 2 × 64 random tokens: a loss of 5.55 nats."
 std::string input_text(const doctor::Subject& subject);
-/// "Effective depth: 9.3 of 12 layers …", or nothing.
-/// The modules of the layers, where one number counts those of several stacks: "Layers 0 to 5:
-/// encoder.block.0 to encoder.block.5; …". Empty for a network of one stack.
+/// Returns the modules of the layers, where one number counts those of several stacks: "Layers 0 to
+/// 5 are encoder.block.0 to encoder.block.5; …". Empty for a network of one stack.
 std::string modules_text(const io::ProfileModel& model);
 
+/// Returns "Effective depth: 9.3 of 12 layers …", or "".
 std::string depth_text(const std::vector<doctor::LayerNumbers>& rows);
 
 /// Findings of one rule and severity with one fix, at several places.
@@ -61,24 +62,24 @@ struct Group {
 };
 std::vector<Group> grouped(const std::vector<doctor::Finding>& findings);
 std::vector<Group> grouped(const std::vector<const doctor::Finding*>& findings);
-/// "layers 3 to 5 and 9, attention; final norm"
+/// Returns "layers 3 to 5 and 9, attention; final norm".
 std::string places(const Group& group);
 
-/// "gradient-missing, layers.2.attn; 3 more": the findings that follow from these.
+/// Returns "gradient-missing, layers.2.attn; 3 more": the findings that follow from these.
 std::string effects_text(const Group& group);
 
-/// "warm-up 0 → 100: loss 3.1 → 2.5, mended in 100 steps", of each remedy that was tried.
+/// Returns "warm-up 0 → 100: loss 3.1 → 2.5, mended in 100 steps", for each remedy that was tried.
 std::vector<std::string> proof_texts(const Diagnosis& diagnosis, const Group& group);
 
-/// "Measured: 24 of 24 sums, 49 of 49 norms.", or nothing where the profile does not say it.
+/// Returns "Measured: 24 of 24 sums, 49 of 49 norms.", or "" if the profile lacks the coverage.
 std::string coverage_text(const io::Coverage& coverage);
-/// "Not measured: layer 3, attention (its output has another shape).", or nothing.
+/// Returns "Not measured: layer 3, attention (its output has another shape).", or "".
 std::string left_out_text(const io::Coverage& coverage);
-/// Whether the profile says that nothing was measured.
+/// Whether, according to the profile, nothing was measured.
 bool is_blind(const io::Coverage& coverage);
 
-/// "9 findings of 2 rules, 1 note, 3 accepted"; green where the diagnosis is sound. A finding is a
-/// rule at one place, as in JSON.
+/// Returns "9 findings of 2 rules, 1 note, 3 accepted", green if the diagnosis is sound. A finding
+/// is a rule at one place, as in JSON.
 Cell verdict(const Diagnosis& diagnosis);
 
 }  // namespace addnorm::report

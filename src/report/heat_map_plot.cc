@@ -17,7 +17,8 @@ namespace {
 constexpr int kMostMapRows = 48;
 constexpr int kColumnsBetween = 4;  // columns between two maps
 constexpr int kShades = 4;
-// From next to nothing on. Those of negative values differ without colour.
+// Shades for increasing values, beginning with nearly zero. Shades of negative values are other
+// characters, so they differ without colour.
 constexpr std::string_view kPositiveShades[1 + kShades] = {"·", "░", "▒", "▓", "█"};
 constexpr std::string_view kNegativeShades[1 + kShades] = {"·", "-", "~", "=", "%"};
 constexpr std::string_view kNotFinite = "?";
@@ -43,10 +44,10 @@ class HeatPlot {
   const int width_;
   const HeatScale scale_;
   const std::size_t rows_, columns_;
-  int names_ = 0;         // columns of the rows' names
-  int title_ = 0;         // columns of the widest map's name
-  int wide_ = 2;          // columns of a cell
-  std::size_t step_ = 1;  // of rows and columns that are shown
+  int names_ = 0;         // width of the rows' names
+  int title_ = 0;         // width of the widest map's name
+  int wide_ = 2;          // width of a cell
+  std::size_t step_ = 1;  // every step_-th row and column is shown
   bool beside_ = false;
 };
 
@@ -73,7 +74,7 @@ HeatPlot::HeatPlot(const Chart& chart, int width)
   while (!fits(1) && step_ < columns_) ++step_;
 }
 
-/// Zero is no shade, and what is more than next to nothing has one.
+/// Zero has no shade, and any larger value has one.
 int HeatPlot::shade(double value) const {
   const double part = scale_.most > 0 ? std::abs(value) / scale_.most : 0;
   if (part < 0.5 / kHeatLevels) return 0;
@@ -89,8 +90,7 @@ std::string HeatPlot::cell(double value, int columns) const {
                    : paint_series(kPositiveHeat, drawn(kPositiveShades[s]));
 }
 
-/// What the shades mean, by the largest value that each has; those of negative values on a line of
-/// their own.
+/// Explains the shades by the largest value of each. Those of negative values have their own line.
 std::string HeatPlot::legend() const {
   const auto shades = [&](double sign) {
     std::string text;
@@ -118,7 +118,7 @@ std::vector<std::string> HeatPlot::lines(const HeatMap& map) const {
   return lines;
 }
 
-/// Where there is room, under their columns.
+/// The names below their columns, as far as there is room.
 std::string HeatPlot::column_names() const {
   std::string text;
   for (std::size_t c = 0; c < columns_; c += step_) {
@@ -143,7 +143,7 @@ std::string HeatPlot::draw() const {
       "\n";
   std::vector<std::vector<std::string>> maps;
   for (const HeatMap& map : chart_.maps) maps.push_back(lines(map));
-  const std::size_t together = beside_ ? maps.size() : 1;  // side by side
+  const std::size_t together = beside_ ? maps.size() : 1;  // number of maps side by side
   for (std::size_t first = 0; first < maps.size(); first += together) {
     for (std::size_t r = 0; r < maps[first].size(); ++r) {
       std::string line;

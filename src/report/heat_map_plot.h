@@ -6,8 +6,8 @@
 
 namespace addnorm::report {
 
-/// A chart of heat maps for a terminal of this width: shades of colour that differ without colour
-/// too. Of a map with more rows or columns than there is room for, some are left out.
+/// Draws a chart of heat maps for a terminal of this width. The shades of colour differ without
+/// colour too. If a map has too many rows or columns, some are omitted.
 std::string draw_heat_plot(const Chart& chart, int width);
 
 }  // namespace addnorm::report

@@ -12,12 +12,12 @@
 namespace addnorm::report {
 namespace {
 
-constexpr double kBeside = 560;      // maps stand side by side from this width on
+constexpr double kBeside = 560;      // from this width on maps are side by side
 constexpr double kBetweenMaps = 24;  // between two maps
 constexpr double kLargestCell = 30;
 constexpr double kSmallestEdged = 7;     // a smaller cell has no border
-constexpr double kTickRoom = 15;         // of a row's name, upright
-constexpr std::size_t kMostTitled = 40;  // columns; cells of a wider map do not say their values
+constexpr double kTickRoom = 15;         // of a row's upright name
+constexpr std::size_t kMostTitled = 40;  // columns; cells of a wider map have no tooltips
 constexpr double kScaleHeight = 12;      // height of the scale of colours
 
 /// Draws from top to bottom.
@@ -56,7 +56,7 @@ class HeatDrawing {
   std::string body_;
 };
 
-/// Colour and opacity, which suit light paper and dark; kPositiveHeat is that of the group around.
+/// Returns colour and opacity, for light and dark paper; kPositiveHeat inherits its group's colour.
 std::string HeatDrawing::fill_of(double value) const {
   if (!std::isfinite(value)) return " fill=\"var(--bad)\"";
   const int level = scale_.level(value);
@@ -65,13 +65,13 @@ std::string HeatDrawing::fill_of(double value) const {
                      std::abs(level) / static_cast<double>(kHeatLevels));
 }
 
-/// Of a cell whose upper left corner is there.
+/// Returns the path of a cell with this upper left corner.
 std::string HeatDrawing::path_of(std::size_t r, std::size_t c, double left, double top) const {
   return fmt::format("M{:.1f},{:.1f}h{:.4g}v{:.4g}h{:.4g}z", left + cell_ * static_cast<double>(c),
                      top + cell_ * static_cast<double>(r), cell_, cell_, -cell_);
 }
 
-/// A bar of all levels, with the numbers of its ends.
+/// Draws a bar of all levels, with the numbers of its ends.
 void HeatDrawing::draw_legend() {
   add("<text class=\"muted\" x=\"{}\" y=\"{:.1f}\">{}</text>", kEdge, top_ + 10,
       escape(chart_.value));
@@ -100,7 +100,7 @@ void HeatDrawing::draw_legend() {
   top_ += kScaleHeight + 14;
 }
 
-/// Of the rows.
+/// Returns the width of the rows' names.
 double HeatDrawing::names_width() const {
   double widest = 0;
   for (std::size_t r = 0; r < rows_of(chart_); ++r) {
@@ -120,7 +120,7 @@ void HeatDrawing::draw_titled(const HeatMap& map, double left, double top) {
   }
 }
 
-/// All cells of one colour at once, which takes little room.
+/// Draws all cells of one colour in one path, which makes the file small.
 void HeatDrawing::draw_levels(const HeatMap& map, double left, double top) {
   std::map<std::string, std::string> paths;  // by fill
   for (std::size_t r = 0; r < map.rows.size(); ++r) {
@@ -131,10 +131,10 @@ void HeatDrawing::draw_levels(const HeatMap& map, double left, double top) {
   for (const auto& [fill, path] : paths) add("<path{} d=\"{}\"/>", fill, path);
 }
 
-/// Of rows on the left and of columns below, as many as there is room for.
+/// Draws the names of rows on the left and of columns below, as many as there is room for.
 void HeatDrawing::draw_names(const HeatMap& map, double left, double top) {
   const auto middle = [&](std::size_t place) { return cell_ * (static_cast<double>(place) + 0.5); };
-  double free = 0;  // where the next name may begin
+  double free = 0;  // earliest position of the next name
   for (std::size_t r = 0; r < map.rows.size(); ++r) {
     if (middle(r) - kTickRoom / 2 < free && r > 0) continue;
     add_text(left - 6, top + middle(r) + 4.5, "end", place_name(chart_.y, r));

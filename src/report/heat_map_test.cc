@@ -17,7 +17,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-/// Two maps with ragged rows: the second is the first with one sign turned.
+/// Two maps with rows of different lengths: the second is the first with one changed sign.
 Chart two_maps() {
   Chart chart{.title = "Title", .x = {"what is read"}, .y = {"who reads"}, .value = "weight"};
   chart.x.names = {"x", "1"};
@@ -33,7 +33,7 @@ std::vector<std::string> lines_of(const Chart& chart, int width, Glyphs glyphs =
   return lines;
 }
 
-/// Colour, opacity, place and title of every cell that has a title.
+/// Colour, opacity, position and title of every cell with a title.
 struct DrawnCell {
   std::string color, title;
   double opacity, x, y;
@@ -118,7 +118,7 @@ TEST(HeatMapPlot, ShadesValuesOnOneScale) {
 TEST(HeatMapPlot, StacksMapsAndLeavesOutPlacesWhereThereIsNoRoom) {
   Chart chart{.maps = {{"first", {}}, {"second", {}}}};
   for (HeatMap& map : chart.maps) map.rows.assign(30, std::vector<double>(30, 1));
-  EXPECT_EQ(lines_of(chart, 130).size(), 3 + 1 + 30 + 1u);       // beside each other, two wide
+  EXPECT_EQ(lines_of(chart, 130).size(), 3 + 1 + 30 + 1u);       // side by side, two columns wide
   EXPECT_EQ(lines_of(chart, 70).size(), 3 + 1 + 30 + 1u);        // one wide
   EXPECT_EQ(lines_of(chart, 64).size(), 3 + 2 * (1 + 30 + 1u));  // stacked
   const std::vector<std::string> lines = lines_of(chart, 20);

@@ -10,7 +10,8 @@
 namespace addnorm::report {
 namespace {
 
-// Each figure is there twice, as wide as a page and as a phone: its text stays legible on both.
+// Each figure is drawn twice, for the width of a page and of a phone: its text stays legible on
+// both.
 constexpr std::string_view kPageCss =
     "body{margin:0 auto;padding:2rem 1rem;max-width:760px;background:var(--paper);"
     "color:var(--ink);overflow-wrap:break-word;font:17px/1.6 system-ui,sans-serif}"

@@ -9,7 +9,7 @@
 
 namespace addnorm::report {
 
-/// A page that needs nothing but itself: no script, no other file. All text is plain text.
+/// A self-contained page: no script, no other file. All arguments are plain text.
 ///
 ///   const std::string html =
 ///       HtmlPage("Title", "Lead.").section("Loss").figure(chart, "Caption.").str();
@@ -17,13 +17,13 @@ class HtmlPage {
  public:
   HtmlPage(std::string_view title, std::string_view lead);
 
-  /// `anchor`: what cells of tables lead to; or none.
+  /// `anchor` is the link target for cells of tables, or empty.
   HtmlPage& section(std::string_view heading, std::string_view anchor = {});
-  /// `lead`: words before the text, in bold with a colon; or none.
+  /// `lead` is a prefix of the text, in bold with a colon, or empty.
   HtmlPage& paragraph(std::string_view text, const Cell& lead = "");
 
   struct Item {
-    Cell lead;  ///< as of a paragraph
+    Cell lead;  ///< as in paragraph()
     std::string text;
   };
   HtmlPage& list(const std::vector<Item>& items);

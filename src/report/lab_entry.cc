@@ -10,7 +10,7 @@ namespace {
 
 using io::Json;
 
-/// The value of the key, which must be a T.
+/// Returns the value of the key, which must be a T.
 template <typename T>
 T get(const Json& object, const char* key) {
   require(object.is_object() && object.contains(key) && io::fits<T>(object[key]),
@@ -24,13 +24,13 @@ const Json& get_array(const Json& object, const char* key) {
   return object[key];
 }
 
-/// A number, or this for the null of one that is not finite.
+/// Returns a number; null, which represents one that is not finite, becomes `value`.
 double number_or(double value, const Json& object, const char* key) {
   const bool is_null = object.is_object() && object.contains(key) && object[key].is_null();
   return is_null ? value : get<double>(object, key);
 }
 
-/// Null stands for what is not finite.
+/// Reads numbers; null represents one that is not finite.
 std::vector<double> read_numbers(const Json& array) {
   require(array.is_array(), "{} is no array of numbers", array.dump());
   std::vector<double> numbers;
@@ -57,7 +57,7 @@ Axis read_axis(const Json& json) {
   return axis;
 }
 
-/// A band with one finite edge reaches to infinity on the other side.
+/// A band with one finite edge extends to infinity on the other side.
 void open_ends(Series& curve) {
   for (std::size_t i = 0; i < std::min(curve.low.size(), curve.high.size()); ++i) {
     if (std::isnan(curve.low[i]) && std::isfinite(curve.high[i])) curve.low[i] = -HUGE_VAL;

@@ -24,8 +24,8 @@ Series drawn(Series series, Look look, std::size_t color) {
 
 using Colors = std::map<std::string, std::size_t>;
 
-/// Gives each of the panel's curves a colour: that of its name in panels before, or the first that
-/// no other of them has.
+/// Gives each of the panel's curves a colour: that of its name in earlier panels, or the first
+/// unused one.
 void choose_colors(const lab::Panel& panel, Colors& colors) {
   std::vector<std::string> names;
   for (const auto* curves : {&panel.measured, &panel.predicted}) {
@@ -45,7 +45,7 @@ void choose_colors(const lab::Panel& panel, Colors& colors) {
   }
 }
 
-/// What is predicted has the colour of the measured curve of its name, and then no name of its own.
+/// A prediction has the colour of the measured curve with its name, and then no legend entry.
 Chart to_chart(const lab::Panel& panel, const Colors& colors) {
   Chart chart{
       .title = panel.title, .x = panel.x, .y = panel.y, .maps = panel.maps, .value = panel.value};
@@ -99,7 +99,7 @@ Cell verdict_cell(lab::Verdict verdict) {
   return {std::string(to_string(verdict)), ink_of(verdict)};
 }
 
-/// "7 of 10, 2 not applicable", with `what` behind the 10.
+/// Returns "7 of 10, 2 not applicable"; `what` follows the 10.
 std::string tally(const lab::FigureResult& result, std::string_view what) {
   const auto count = [&](lab::Verdict v) {
     return std::ranges::count(result.checks, v, &lab::Check::verdict);
@@ -112,7 +112,7 @@ std::string tally(const lab::FigureResult& result, std::string_view what) {
 }
 constexpr std::string_view kInWords = " checks inside";
 
-/// "12 layers, width 128, 8 seeds from 0"
+/// Returns "12 layers, width 128, 8 seeds from 0".
 std::string setting(const LabRun& run) {
   const lab::FigureOptions& o = run.options;
   std::vector<std::string> parts;
@@ -128,7 +128,7 @@ std::string setting(const LabRun& run) {
   return text;
 }
 
-/// "measured 0.52, expected 0.4 to 0.6"
+/// Returns "measured 0.52, expected 0.4 to 0.6".
 std::string numbers(const lab::Check& check) {
   if (!check.detail.empty()) return check.detail;
   auto text = [](double value) { return format_number(value, 4); };
@@ -138,7 +138,7 @@ std::string numbers(const lab::Check& check) {
   return fmt::format("{}{} to {}", measured, text(check.low), text(check.high));
 }
 
-/// Those that are denied first, those that are not judged last.
+/// Sorts the checks: refuted ones first, not applicable ones last.
 std::vector<lab::Check> in_order(std::vector<lab::Check> checks) {
   constexpr lab::Verdict kOrder[] = {lab::Verdict::kOutside, lab::Verdict::kInside,
                                      lab::Verdict::kNotApplicable};
@@ -155,7 +155,7 @@ std::string check_text(const lab::Check& check) {
   return fmt::format("{}; {} ({}).", check.claim, numbers(check), check.source);
 }
 
-/// The caption, with what a reader must know of the panel's curves.
+/// Returns the caption, with an explanation of the panel's curves.
 std::string caption_of(const lab::Panel& panel) {
   auto any = [](const std::vector<Series>& curves, const auto& holds) {
     return std::ranges::any_of(curves, holds);
@@ -360,7 +360,7 @@ std::string lab_html(std::span<const LabEntry> entries) {
 
 namespace {
 
-/// The figure's options as flags with its own values.
+/// Returns the figure's options as flags with their default values.
 std::string flags_of(const lab::Figure& figure) {
   const lab::FigureOptions own = figure.defaults();
   std::vector<std::string> flags;

@@ -208,7 +208,7 @@ TEST(LabReport, RefusesAJsonThatIsNoFigure) {
     }
   }
   nlohmann::ordered_json json = sound;
-  json["panels"][0]["measured"][0]["y"].push_back(1);  // more values than places
+  json["panels"][0]["measured"][0]["y"].push_back(1);  // more values than positions
   EXPECT_THROW(read_lab_json(json.dump(), "x.json"), Error);
   EXPECT_THROW(read_lab_json("[", "x.json"), Error);
 }

@@ -8,7 +8,7 @@
 namespace addnorm::report {
 namespace {
 
-// floor(log10), safe from values such as 999.9999 that a rounding to `digits` carries over.
+// floor(log10), also for values such as 999.9999, which `digits` digits round to the next power.
 int exponent_of(double value, int digits) {
   const std::string text = fmt::format("{:.{}e}", value, digits - 1);
   return std::stoi(text.substr(text.find('e') + 1));
@@ -27,7 +27,7 @@ std::string power_of_ten(int exponent) {
   return text;
 }
 
-// The least of 1, 2, 5, 10, 20, 50, … times a power of ten that is not below `least`.
+// Returns the least of 1, 2, 5, 10, 20, 50, … times a power of ten that is at least `least`.
 double round_step(double least) {
   const double power = std::pow(10, std::floor(std::log10(least)));
   for (double factor : {1.0, 2.0, 5.0}) {
@@ -43,7 +43,7 @@ std::vector<Tick> linear_ticks(const Range& range, int most) {
   const int power = is_plain(step_exponent) && largest < 1e6 ? 0 : exponent_of(largest, 1);
   const int decimals = std::max(0, power - step_exponent);
   std::vector<Tick> ticks;
-  // Indices, not sums of steps: 0.3 must not come out as 0.30000000000000004, nor 0 as 1e-17.
+  // Indices, not sums of steps: 0.3 must not become 0.30000000000000004, nor 0 become 1e-17.
   for (double i = std::ceil(range.low / step - 1e-6); i * step <= range.high + 1e-6 * step; ++i) {
     std::string label = fmt::format("{:.{}f}", i * step / std::pow(10, power), decimals);
     if (power != 0 && i != 0) label += "×" + power_of_ten(power);

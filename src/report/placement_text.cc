@@ -17,13 +17,13 @@ std::string line(const std::vector<std::string>& parts) {
   return fmt::format("    {}\n", fmt::join(parts, ";  "));
 }
 
-/// What a slot makes of `of`.
+/// Returns `of` after the slot's norm.
 std::string normalized(Slot slot, const std::string& of) {
   if (slot == Slot::kNothing) return of;
   return fmt::format("{}({})", slot == Slot::kUnit ? "unit" : "norm", of);
 }
 
-/// `of` with a factor before it, unless that is 1.
+/// Returns `of` with a factor before it, unless that is 1.
 std::string scaled(const ResidualFactor& factor, const std::string& of) {
   const std::string_view formula = factor.initial.formula;
   if (factor.form != ResidualFactor::Form::kConstant) {

@@ -6,8 +6,8 @@
 
 namespace addnorm::report {
 
-/// A placement in words and formulas: a line with its name, who uses it and where it is described,
-/// then what it computes.
+/// Returns a placement in words and formulas: a line with its name, its users and its source, then
+/// its computation.
 std::string placement_text(const Placement& placement);
 std::string mixture_text(const Mixture& mixture);
 

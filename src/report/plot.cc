@@ -17,10 +17,11 @@ namespace {
 constexpr int kRows = 16;
 constexpr int kMostColumns = 100;  // a wider plot is no easier to read
 constexpr int kLeastColumns = 10;
-constexpr int kBetweenMarks = 3;     // columns, so that the prediction shows between them
+// columns between marks, so that the prediction is visible between them
+constexpr int kBetweenMarks = 3;
 constexpr double kAloneColumns = 2;  // columns to both sides of a prediction for a single point
 
-// Those of the series' colours; a dashed curve has hollow ones.
+// The marks of the series' colours; a dashed curve has hollow ones.
 constexpr std::string_view kFull[kSeriesColors] = {"●", "■", "▲", "◆", "▼", "★", "▶", "◀"};
 constexpr std::string_view kHollow[kSeriesColors] = {"○", "□", "△", "◇", "▽", "☆", "▷", "◁"};
 constexpr std::string_view kBand = "·";
@@ -38,12 +39,12 @@ struct Mark {
   }
 };
 
-// A named place goes by its number, counted from 1: a column has no room for a name.
+// Returns the number of a named place, counted from 1: a column has no room for a name.
 std::string number_of(double place) {
   return std::to_string(std::lround(place) + 1);
 }
 
-// Cells to draw in, each one column wide; what lies outside is cut off.
+// Cells to draw in, each one column wide; drawing outside has no effect.
 class Canvas {
  public:
   Canvas(int columns, int rows) : columns_(columns), rows_(rows) {
@@ -63,7 +64,7 @@ class Canvas {
   std::string str() const {
     std::string text;
     for (int row = 0; row < rows_; ++row) {
-      Mark run{""};  // of one colour, painted at once
+      Mark run{""};  // run of one colour, painted at once
       for (int column = 0; column < columns_; ++column) {
         const Mark& mark = cells_[cell(column, row)];
         if (mark.color != run.color) text += std::exchange(run, {"", mark.color}).str();
@@ -85,8 +86,8 @@ class Canvas {
   std::vector<Mark> cells_;
 };
 
-// Left of the plot's first column stand the labels of its rows and the axis, below its last row
-// another axis and the labels of its columns.
+// A plot with the labels of its rows and an axis on the left, and an axis and the labels of its
+// columns below.
 class Plot {
  public:
   Plot(const Chart& chart, int width);
@@ -94,12 +95,12 @@ class Plot {
   std::string draw();
 
  private:
-  // Rows from a top to a bottom one.
+  // The rows from `top` to `bottom`.
   struct Span {
     double top, bottom;
   };
 
-  // Cells are counted from the middle of the first one.
+  // Cells are counted from the centre of the first one.
   double column_of(double x) const;
   double row_of(double y) const;
   int color_of(std::size_t series) const {
@@ -122,7 +123,7 @@ class Plot {
   const int width_;
   const Range x_range_, y_range_;
   const std::vector<Tick> y_ticks_;
-  int left_ = 2;  // of the first column
+  int left_ = 2;  // position of the first column
   int columns_ = 0;
   Canvas canvas_{0, 0};
 };
@@ -174,7 +175,7 @@ Mark Plot::mark_of(std::size_t series) const {
   return {std::string((s.look == Look::kDashed ? kHollow : kFull)[color]), color};
 }
 
-// The names with their marks, in lines.
+// Returns the names with their marks, in lines.
 std::string Plot::legend() const {
   std::vector<std::string> keys;
   bool lines = false;
@@ -216,7 +217,7 @@ void Plot::draw_y_axis() {
 
 void Plot::draw_x_axis() {
   canvas_.write(left_ - 1, kRows, "└" + repeat("─", columns_));
-  int free = 0;  // the first column behind the last label
+  int free = 0;  // the first column after the last label
   for (Tick tick : x_ticks(chart_, x_range_, columns_ / 8)) {
     if (!chart_.x.names.empty()) tick.label = number_of(tick.value);
     const int column = static_cast<int>(std::lround(column_of(tick.value)));
@@ -229,7 +230,7 @@ void Plot::draw_x_axis() {
   }
 }
 
-// The bands first: a line says more.
+// Bands are drawn first, so that lines cover them.
 void Plot::draw_predictions() {
   for (const bool bands : {true, false}) {
     for (std::size_t i = 0; i < chart_.series.size(); ++i) {
@@ -290,7 +291,7 @@ void Plot::draw_measured() {
   const std::size_t step = kBetweenMarks * most / static_cast<std::size_t>(columns_) + 1;
   for (std::size_t point = 0; point < most; ++point) {
     for (std::size_t i = 0; i < n; ++i) {
-      const std::size_t turn = (point / step + i) % n;  // what comes last lies above
+      const std::size_t turn = (point / step + i) % n;  // later marks cover earlier ones
       const Series& s = chart_.series[measured[turn]];
       const bool is_due = point % step == step * turn / n || breaks_at(s) == point;
       if (is_due && point < s.y.size()) draw_point(measured[turn], point);
@@ -308,7 +309,7 @@ void Plot::draw_point(std::size_t series, std::size_t point) {
   } else if (std::isfinite(y)) {
     const int row = static_cast<int>(std::lround(row_of(y)));
     const bool breaks = breaks_at(s) == point;
-    if (row >= kRows) return;  // below the axis that its chart sets
+    if (row >= kRows) return;  // below the lower end of the axis
     canvas_.put(column, row,
                 breaks ? Mark{std::string(kBreakGlyph), color_of(series)} : mark_of(series));
   }

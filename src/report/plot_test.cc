@@ -23,7 +23,7 @@ std::vector<std::string> lines_of(const Chart& chart, int width, Glyphs glyphs =
   return lines;
 }
 
-// The columns of the glyph in the line.
+// Returns the columns of the glyph in the line.
 std::vector<int> columns_of(std::string_view line, std::string_view glyph) {
   std::vector<int> columns;
   for (int column = 0; !line.empty(); ++column) {

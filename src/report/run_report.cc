@@ -16,9 +16,9 @@
 namespace addnorm::report {
 namespace {
 
-constexpr std::size_t kMostPoints = 400;  // of a curve: what a chart of this width can show
+constexpr std::size_t kMostPoints = 400;  // of a curve: the resolution of a chart of this width
 
-/// The mean of each group of steps, so many groups that a chart can show them.
+/// Returns the means of groups of steps, as many groups as a chart can show.
 Series curve(const std::vector<run::StepMetrics>& steps, std::string name,
              double run::StepMetrics::*member) {
   Series series{.name = std::move(name)};
@@ -41,7 +41,7 @@ Chart step_chart(const run::Metrics& metrics, const char* title, const char* lab
           .series = {curve(metrics.steps, label, member)}};
 }
 
-/// The entries of each profiled step, in the order of the steps.
+/// Returns the entries of each profiled step, in the order of the steps.
 std::vector<std::vector<probe::ProfileEntry>> by_step(const run::RunFiles& files) {
   std::vector<std::vector<probe::ProfileEntry>> steps;
   if (!std::filesystem::exists(files.profile)) return steps;
@@ -55,7 +55,7 @@ std::vector<std::vector<probe::ProfileEntry>> by_step(const run::RunFiles& files
   return steps;
 }
 
-/// At most this many of all, first and last among them.
+/// Returns at most this many elements, including the first and the last.
 template <typename T>
 std::vector<T> spread_out(const std::vector<T>& all, std::size_t most) {
   if (all.size() <= most) return all;

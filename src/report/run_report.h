@@ -9,14 +9,14 @@
 
 namespace addnorm::report {
 
-/// "2.074 nats, 2.992 bits per byte"
+/// Returns "2.074 nats, 2.992 bits per byte".
 std::string loss_text(double nats);
 
-/// The loss by step, in training and in validation.
+/// Returns a chart of the loss by step, in training and in validation.
 Chart loss_chart(const run::Metrics& metrics);
 
-/// report.html of a run, from what its folder holds: loss, gradient norm, stream and gradient by
-/// layer as it trained, settings.
+/// Returns report.html of a run, from the files in its folder: loss, gradient norm, stream and
+/// gradient by layer during training, settings.
 std::string run_html(const run::RunConfig& config, const run::RunFiles& files);
 
 }  // namespace addnorm::report

@@ -15,13 +15,14 @@
 namespace addnorm::report {
 namespace {
 
-/// "weight_decay" of "weight-decay".
+/// Returns "weight_decay" for "weight-decay".
 std::string json_key(std::string name) {
   std::ranges::replace(name, '-', '_');
   return name;
 }
 
-/// "; decay cosine" of each setting that differs from a study's own and has no words in setting().
+/// Returns "; decay cosine" for each setting that differs from a study's default and is not in
+/// setting().
 std::string other_settings(const run::RunConfig& config) {
   constexpr std::array<std::string_view, 12> kHaveWords{
       "norm",  "layers", "width",   "heads",      "init", "batch",
@@ -84,7 +85,7 @@ std::string claim_text(const lab::StudyClaim& claim) {
   return fmt::format("{}. {} ({}).", claim.claim, claim.evidence, claim.source);
 }
 
-/// "0.81", "120", "2e-12"; red where it is a ratio that a layer cannot use.
+/// Returns "0.81", "120", "2e-12"; red if the ratio leaves a layer no usable signal.
 std::string ratio_text(double ratio) {
   if (std::isinf(ratio)) return "∞";
   return ratio >= 100 && ratio < 1e4 ? fmt::format("{:.0f}", ratio) : fmt::format("{:.2g}", ratio);
@@ -142,7 +143,8 @@ std::string study_text(const StudyReport& report, int width) {
 
 namespace {
 
-/// Per layer: the geometric mean over seeds, and from the smallest to the largest.
+/// Returns, by layer, the geometric mean over seeds, and the band from the smallest to the largest
+/// value.
 Series layer_series(const std::string& name, const std::vector<double>& mean,
                     const std::vector<std::vector<double>>& seeds) {
   Series series{.name = name, .y = mean};
@@ -172,7 +174,7 @@ Chart layer_chart(const StudyReport& report, const char* title,
   return chart;
 }
 
-/// A run's losses averaged over `bucket` steps each.
+/// Returns a run's losses, averaged over `bucket` steps each.
 std::vector<double> bucket_means(const lab::StudyRun& run, std::size_t bucket,
                                  std::size_t buckets) {
   std::vector<double> means;
@@ -209,7 +211,7 @@ Series loss_series(const lab::Study& study, const std::string& placement, std::s
   return series;
 }
 
-/// Both loss charts have the same end of their axis, so that they can be compared.
+/// Both loss charts have the same axis, so that they can be compared.
 Chart loss_chart(const StudyReport& report, const char* title, std::size_t warm_up) {
   Chart chart{.title = title,
               .x = {.label = "step"},

@@ -7,7 +7,7 @@
 
 namespace addnorm::report {
 
-/// A study with what was found in it, to be shown.
+/// A study with its findings.
 struct StudyReport {
   const lab::Study& study;
   std::vector<lab::StudyFinding> findings;
@@ -17,16 +17,17 @@ struct StudyReport {
       : study(study_), findings(lab::study_findings(study_)), claims(lab::study_claims(findings)) {}
 };
 
-/// The table, the verdicts and the claims for a terminal of this width, in full colour and UTF-8.
+/// Returns the table, the verdicts and the claims for a terminal of this width, in full colour and
+/// UTF-8.
 std::string study_text(const StudyReport& report, int width);
 
-/// report.html: one file with the curves as SVG.
+/// Returns report.html: one file with the curves as SVG.
 std::string study_html(const StudyReport& report);
 
-/// results.json: options, every run's losses, curves by layer, verdicts, claims.
+/// Returns results.json: options, every run's losses, curves by layer, verdicts, claims.
 std::string study_json(const StudyReport& report);
 
-/// profile.jsonl: the profile of every model at initialization.
+/// Returns profile.jsonl: the profile of every model at initialization.
 std::string study_profile(const StudyReport& report);
 
 }  // namespace addnorm::report

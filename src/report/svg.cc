@@ -19,15 +19,15 @@ namespace {
 constexpr double kHeadingSize = 22;  // of a sheet
 constexpr double kLine = 21;         // of the legend
 constexpr double kInset = 8;         // room for markers between the frame and the first and last x
-constexpr double kKeyWidth = 30;     // of the sample before a name in the legend
+constexpr double kKeyWidth = 30;     // of the sample next to a name in the legend
 constexpr double kKeyGap = 8;
-constexpr double kFar = 50;   // heights of the plot; beyond, coordinates are cut
-constexpr double kAlone = 3;  // to both sides of a single point, less than its marker
+constexpr double kFar = 50;   // in heights of the plot; coordinates beyond are clamped
+constexpr double kAlone = 3;  // to both sides of a single point; shorter than its marker
 constexpr double kAlonePredicted = 12;
 constexpr std::size_t kMostMarkers = 24;  // a longer curve has markers at a few points only
 constexpr std::size_t kFewMarkers = 5;
 
-// Strokes and fills take the colour of their series from `color`; the sizes are those above.
+// Strokes and fills inherit the colour of their series from `color`; the sizes are those above.
 constexpr std::string_view kCss =
     ".chart{font:13px system-ui,sans-serif;font-variant-numeric:tabular-nums;color:var(--muted)}"
     ".chart text{fill:var(--ink)}"
@@ -48,7 +48,7 @@ constexpr std::string_view kCss =
     ".chart .cells{stroke:var(--grid)}"
     ".chart .halo{stroke:var(--paper);stroke-width:6}";
 
-// The shapes of the markers, around the origin; each belongs to a colour.
+// The shapes of the markers, around the origin, one for each colour.
 constexpr std::string_view kShapes[kSeriesColors] = {
     "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0z",
     "M-3.6,-3.6h7.2v7.2h-7.2z",
@@ -68,7 +68,7 @@ struct Box {
   double left, top, right, bottom;
 };
 
-// The image as a part of another one, at this height.
+// Returns the image as a part of another one, at this height.
 std::string nested(const Image& image, double top) {
   return fmt::format("<svg y=\"{:.0f}\" width=\"{}\" height=\"{:.0f}\">{}</svg>", top, image.width,
                      image.height, image.body);
@@ -83,7 +83,7 @@ std::string alone(const Image& image) {
       theme_css(".chart"), kCss, image.body);
 }
 
-// The stretches [first, last) of the indices below `count` that satisfy `holds`.
+// Returns the intervals [first, last) of the indices below `count` that satisfy `holds`.
 template <typename Holds>
 std::vector<std::pair<std::size_t, std::size_t>> stretches(std::size_t count, const Holds& holds) {
   std::vector<std::pair<std::size_t, std::size_t>> found;
@@ -137,7 +137,7 @@ class Drawing {
   Image draw();
 
  private:
-  // A sample drawn around the origin, kKeyWidth wide, and what it stands for.
+  // A sample drawn around the origin, kKeyWidth wide, and its meaning.
   struct Key {
     std::string sample;
     std::string name;
@@ -163,7 +163,7 @@ class Drawing {
   bool has_point(const Series& s, std::size_t i) const {
     return has_place(s.x[i], chart_.x.scale) && has_place(s.y[i], chart_.y.scale);
   }
-  // Where a point of the series is drawn.
+  // The position of a point of the series.
   struct Place {
     double x;
     std::size_t point;
@@ -184,7 +184,7 @@ class Drawing {
 
   const Chart& chart_;
   const double width_;
-  double top_ = kEdge;  // of what is still to be drawn
+  double top_ = kEdge;  // top of the remaining area
   Box plot_{};
   Range x_range_, y_range_;
   std::string body_;
@@ -203,7 +203,8 @@ Image Drawing::draw() {
   return {width_, top_, chart_.title, describe(chart_), body_};
 }
 
-// Those in [first, last); a point that stands alone is as wide as it must be to be seen.
+// Returns the positions of the points in [first, last). A single point is wide enough to be
+// visible.
 std::vector<Drawing::Place> Drawing::places_of(const Series& s, std::size_t first,
                                                std::size_t last) const {
   std::vector<Place> places;
@@ -253,7 +254,7 @@ std::vector<Drawing::Key> Drawing::keys() const {
   return keys;
 }
 
-// In as many columns as there is room for, the rows filled evenly.
+// Uses as many columns as there is room for, with evenly filled rows.
 void Drawing::draw_legend() {
   const std::vector<Key> all = keys();
   if (all.empty()) return;
@@ -279,7 +280,7 @@ void Drawing::draw_legend() {
   top_ += kLine * static_cast<double>(rows) + 8;
 }
 
-// The label stands above the axis: upright text reads best.
+// The label is above the axis, because horizontal text is easiest to read.
 void Drawing::draw_y_axis() {
   for (const std::string& line : lines_of(chart_.y.label, width_ - 2 * kEdge, kTextSize)) {
     add("<text class=\"muted\" x=\"{}\" y=\"{:.1f}\">{}</text>", kEdge, top_ + 10, escape(line));
@@ -326,7 +327,7 @@ void Drawing::draw_x_axis() {
   top_ += kEdge;
 }
 
-// An inner <svg> cuts off what lies beyond the plot; the markers stand above it, whole.
+// An inner <svg> clips curves at the plot's border; markers are outside it, complete.
 void Drawing::draw_series() {
   add("<svg x=\"{0:.1f}\" y=\"{1:.1f}\" width=\"{2:.1f}\" height=\"{3:.1f}\" "
       "viewBox=\"{0:.1f} {1:.1f} {2:.1f} {3:.1f}\">",
@@ -375,7 +376,7 @@ void Drawing::draw_markers(std::size_t series) {
   const Series& s = chart_.series[series];
   const int color = color_of(series);
   add("<g style=\"color:var(--c{})\">", color);
-  // The few markers of a long curve stand at other places than those of the other series.
+  // A long curve's few markers are at other positions than those of the other series.
   const std::size_t step = s.y.size() <= kMostMarkers ? 1 : s.y.size() / kFewMarkers;
   const std::size_t first = step * (2 * series + 1) / (2 * chart_.series.size());
   for (std::size_t i = first; i < s.y.size() && s.look != Look::kPrediction; i += step) {

@@ -7,17 +7,17 @@
 
 namespace addnorm::report {
 
-/// Widths in CSS pixels that suit a page and a phone: the text has the same size on both.
+/// Widths in CSS pixels for a page and a phone; the text has the same size on both.
 constexpr int kWideChart = 760;
 constexpr int kNarrowChart = 360;
 
-/// The chart as an SVG element that stands alone or in a page, on light paper or dark, with a
-/// description in words. A curve that ends because its values are no longer finite ends in a cross;
-/// zeros on a log scale are triangles on its lower edge. Heat maps stand side by side, or one above
-/// the other where the image is narrow; a place tells its value to who points at it.
+/// Returns the chart as an SVG element, for a file or a page, on light or dark paper, with a
+/// description in words. A curve that ends because its values are no longer finite ends in a cross.
+/// Zeros on a log scale are triangles on the lower edge. Heat maps are side by side, or one above
+/// the other in a narrow image; a cell shows its value under the pointer.
 std::string to_svg(const Chart& chart, int width = kWideChart);
 
-/// Charts one above the other, with what explains them where there is no page around them.
+/// Charts one above the other, with explanations for a file without a page.
 struct ChartSheet {
   struct Part {
     Chart chart;
@@ -28,7 +28,7 @@ struct ChartSheet {
   std::vector<Part> parts;
 };
 
-/// The sheet as an SVG element that stands alone, as a chart does.
+/// Returns the sheet as an SVG element for a file.
 std::string to_svg(const ChartSheet& sheet, int width = kWideChart);
 
 }  // namespace addnorm::report

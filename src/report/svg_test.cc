@@ -20,7 +20,7 @@ std::size_t count(std::string_view text, std::string_view part) {
   return found;
 }
 
-// Does each tag end where it should?
+// Whether each tag is closed in the right place.
 bool is_well_formed(std::string_view xml) {
   std::vector<std::string_view> open;
   while (!xml.empty()) {

@@ -33,7 +33,8 @@ std::string draw_row(const Table& table, const std::vector<Cell>& row,
   return line + '\n';
 }
 
-// Each row as a list: the first cell as its heading, the others behind the names of their columns.
+// Draws each row as a list: the first cell is its heading, the others follow the names of their
+// columns.
 std::string draw_lists(const Table& table) {
   int name_width = 0;
   for (const Column& column : table.columns()) {

@@ -16,7 +16,7 @@ struct Cell {
 
   std::string text;
   Ink ink;
-  std::string anchor;  ///< of the section of the page that it leads to, if any
+  std::string anchor;  ///< the section of the page that the cell links to; empty: none
 };
 
 struct Column {
@@ -29,7 +29,7 @@ class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  /// One cell for each column.
+  /// Adds a row with one cell for each column.
   void add_row(std::vector<Cell> row);
 
   const std::vector<Column>& columns() const { return columns_; }
@@ -40,8 +40,8 @@ class Table {
   std::vector<std::vector<Cell>> rows_;
 };
 
-/// The table in lines of at most `width` columns. Where its rows are too long, each cell gets a
-/// line of its own: nothing is cut.
+/// Returns the table in lines of at most `width` columns. If its rows are too long, each cell gets
+/// its own line; nothing is cut.
 std::string to_text(const Table& table, int width);
 
 }  // namespace addnorm::report

@@ -38,10 +38,10 @@ Glyphs glyphs_of_locale() {
                    [](unsigned char c) { return std::tolower(c); });
     return locale.find("utf8") != std::string::npos ? Glyphs::kUnicode : Glyphs::kAscii;
   }
-  return Glyphs::kUnicode;  // containers often name no locale, and their terminals know UTF-8
+  return Glyphs::kUnicode;  // containers often set no locale, but their terminals support UTF-8
 }
 
-// For each ASCII character those that it stands for.
+// The characters that each ASCII character replaces.
 constexpr std::pair<char, std::string_view> kNearest[] = {
     {'#', "█▉▊▋▌▐■"}, {' ', "▍▎▏"}, {'%', "▇◇"},  {'*', "▆◆▓⊙"}, {'+', "▅└┬▒"}, {'=', "▄━╸"},
     {':', "▃░"},      {'.', "▂…·"}, {'_', "▁"},   {'-', "─−–⁻"}, {'|', "│┤‖"},  {'!', "∞"},
@@ -59,8 +59,8 @@ char nearest(std::string_view glyph) {
   return '?';
 }
 
-// Blocks filled from the right are drawn with ink and paper exchanged (bars.cc); without that, the
-// nearest is a full, half or empty one.
+// Blocks filled from the right are drawn with foreground and background exchanged (bars.cc).
+// Without that, the nearest character is a full, half or empty block.
 std::string without_inversion(std::string_view text) {
   constexpr std::string_view kInvert = "\x1b[7m";
   std::string out;
@@ -74,7 +74,7 @@ std::string without_inversion(std::string_view text) {
   return out += text;
 }
 
-// 10⁻⁵ as 1e-5; the superscripts have their nearest characters.
+// Writes 10⁻⁵ as 1e-5; other superscripts become their nearest characters.
 std::string spell_powers(std::string text) {
   for (std::size_t at = 0; (at = text.find("10", at)) != text.npos; ++at) {
     const std::string_view next = first_glyph(std::string_view(text).substr(at + 2)).bytes;
@@ -180,7 +180,7 @@ void ProgressBar::update(std::size_t done, std::string_view note) {
                           .seconds = std::chrono::duration<double>(now - start_).count(),
                           .begun = share(begun_),
                           .note = note};
-  // One column stays free: a terminal may begin a new line after its last.
+  // One column stays free: a terminal may break the line after its last one.
   const int width = terminal_.width() - 1;
   terminal_.write("\r" + pad(draw_progress(progress, width), width, Align::kLeft));
 }

@@ -15,7 +15,7 @@ enum class Color { kOff, kOn };
 enum class Glyphs { kAscii, kUnicode };
 enum class Cursor { kOnlyAdvances, kMovesBack };
 
-/// What an output can show.
+/// The capabilities of an output.
 struct Style {
   Color color = Color::kOff;
   Glyphs glyphs = Glyphs::kUnicode;
@@ -23,13 +23,14 @@ struct Style {
   int width = 80;
 };
 
-/// The style for this output in this environment. Colour and a moving cursor need a terminal
-/// (TERM=dumb is none) and NO_COLOR forbids colour; the width is the terminal's, else COLUMNS, else
-/// 80; the glyphs are ASCII where LC_ALL, LC_CTYPE or LANG name another encoding than UTF-8.
+/// Detects the style for this output in this environment. Colour and a moving cursor need a
+/// terminal (TERM=dumb is none), and NO_COLOR disables colour. The width is the terminal's, else
+/// COLUMNS, else 80. The glyphs are ASCII if LC_ALL, LC_CTYPE or LANG name another encoding than
+/// UTF-8.
 Style detect_style(std::FILE* out);
 
-/// The text for this style: without terminal codes where there is no colour, and with the nearest
-/// ASCII characters where there is nothing else.
+/// Adapts a text to the style: without terminal codes if there is no colour, and with the nearest
+/// ASCII characters if there is no UTF-8.
 std::string adapt(std::string_view text, const Style& style);
 
 /// An output with its style.
@@ -42,7 +43,7 @@ class Terminal {
   void print(fmt::format_string<Args...> format, Args&&... args) {
     write(fmt::format(format, std::forward<Args>(args)...));
   }
-  /// The adapted text, at once on the screen.
+  /// Writes the adapted text and flushes it.
   void write(std::string_view text);
 
   const Style& style() const { return style_; }
@@ -55,28 +56,28 @@ class Terminal {
 
 struct Progress {
   std::string_view label;
-  double fraction = 0;  ///< Done, from 0 to 1.
-  double seconds = 0;   ///< Since the beginning.
-  double begun = 0;     ///< What was done before that.
+  double fraction = 0;  ///< Between 0 and 1.
+  double seconds = 0;   ///< Since the beginning of the bar.
+  double begun = 0;     ///< Fraction done before the beginning.
   std::string_view note = {};
 };
 
-/// "training ━━━━━━━╸──── 42%  0:12, 0:17 left  loss 2.31", in at most `width` columns.
+/// Returns "training ━━━━━━━╸──── 42%  0:12, 0:17 left  loss 2.31", in at most `width` columns.
 std::string draw_progress(const Progress& progress, int width);
 
-/// A line that is redrawn while work goes on, and is gone when it ends. Prints nothing where the
-/// cursor only advances, as in a pipe.
+/// A line that is redrawn during work, and erased at its end. Prints nothing if the cursor cannot
+/// move, as in a pipe.
 class ProgressBar {
  public:
-  /// `begun`: what is done already, and takes no time.
+  /// `begun` is the number of items that are already done and take no time.
   ProgressBar(Terminal& terminal, std::string label, std::size_t total, std::size_t begun = 0);
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  /// Cheap: redraws a few times a second at most.
+  /// Cheap: redraws at most a few times a second.
   void update(std::size_t done, std::string_view note = {});
-  /// Makes room for other lines, until the next update.
+  /// Erases the bar for other output, until the next update.
   void hide();
 
  private:

@@ -15,8 +15,8 @@ namespace {
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
-// A terminal of 100 columns: what is written to `screen` can be read from `user`. Both are null on
-// a system without pseudo-terminals (a bare chroot).
+// A terminal of 100 columns: text written to `screen` can be read from `user`. Both are null on a
+// system without pseudo-terminals (a bare chroot).
 struct PseudoTerminal {
   PseudoTerminal() {
     const int fd = posix_openpt(O_RDWR | O_NOCTTY);
@@ -36,7 +36,7 @@ struct PseudoTerminal {
   File screen{nullptr, std::fclose};
 };
 
-// Each test sets the variables that count and leaves none behind.
+// Each test sets the relevant variables and restores them.
 class TerminalTest : public testing::Test {
  protected:
   TerminalTest() { clear(); }
@@ -116,7 +116,7 @@ TEST_F(TerminalTest, ProgressIsOneLineThatVanishes) {
   {
     ProgressBar bar(terminal, "training", 10);
     bar.update(5, "loss 2.31");
-    bar.update(6);  // too soon to be drawn
+    bar.update(6);  // too early for drawing
     const std::string line = pty_.read();
     EXPECT_TRUE(line.starts_with("\rtraining ")) << line;
     EXPECT_NE(line.find(" 50%  0:00, 0:00 left  loss 2.31"), std::string::npos) << line;

@@ -12,7 +12,7 @@
 namespace addnorm::report {
 namespace {
 
-// Colours of the 256 that are legible on black as well as on white.
+// Colours among the 256 that are legible on both black and white.
 std::string_view code_of(Ink ink) {
   switch (ink) {
     case Ink::kPlain:
@@ -47,7 +47,7 @@ struct Block {
   int width;
 };
 
-// Where characters are not one column wide, as far as a report is likely to meet them.
+// Characters that are not one column wide, among those that a report is likely to contain.
 constexpr Block kBlocks[] = {
     {0x0300, 0x036F, 0}, {0x1100, 0x115F, 2}, {0x200B, 0x200F, 0},   {0x2E80, 0xA4CF, 2},
     {0xAC00, 0xD7A3, 2}, {0xF900, 0xFAFF, 2}, {0xFE00, 0xFE0F, 0},   {0xFE30, 0xFE6F, 2},

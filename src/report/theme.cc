@@ -5,8 +5,8 @@
 namespace addnorm::report {
 namespace {
 
-// The series' colours stand out from the paper 3:1 (WCAG 2.1, 1.4.11); the first four lie 0.11 or
-// more apart in OKLab also as the colour-blind see them (simulated as by Machado et al., 2009).
+// The series' colours have a contrast of 3:1 to the paper (WCAG 2.1, 1.4.11). The first four differ
+// by 0.11 or more in OKLab, also under colour blindness (simulated as by Machado et al., 2009).
 constexpr std::string_view kLight =
     "--paper:#fff;--ink:#1c2128;--muted:#59636e;--grid:#e4e7eb;--good:#1a7f4b;--bad:#c2290a;"
     "--c0:#2f74e8;--c1:#e8650a;--c2:#0a5c2e;--c3:#a3207e;"
@@ -18,7 +18,7 @@ constexpr std::string_view kDark =
 
 }  // namespace
 
-// On paper the colours are always the light ones.
+// In print the colours are always the light ones.
 std::string theme_css(std::string_view selector) {
   return fmt::format(
       "{0}{{color-scheme:light dark;{1}}}"

@@ -20,7 +20,7 @@ std::string_view bytes_of(const io::StoredTensor& tensor) {
 
 using Metadata = std::map<std::string, std::string>;
 
-/// Of everything that a checkpoint says, but itself.
+/// Returns the fingerprint of a checkpoint's contents, without the fingerprint itself.
 std::uint64_t content_of(const std::vector<io::StoredTensor>& tensors, const Metadata& metadata) {
   std::uint64_t value = 0;
   for (const auto& [key, text] : metadata) {
@@ -35,7 +35,7 @@ std::uint64_t content_of(const std::vector<io::StoredTensor>& tensors, const Met
 
 Metadata metadata(const RunState& state) {
   RunConfig config = state.config;
-  config.text.clear();  // its bytes count, not where they stand
+  config.text.clear();  // the text's bytes count, not its file names
   return {{"format", kFormat},
           {"config", to_json(config).dump()},
           {"steps", fmt::format("{}", state.steps)},

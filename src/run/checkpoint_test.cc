@@ -32,7 +32,7 @@ class CheckpointTest : public ::testing::Test {
   static std::vector<float> values(const Matrix<float>& matrix) {
     return {matrix.flat().begin(), matrix.flat().end()};
   }
-  /// What reading says once these are the file's bytes.
+  /// Writes the bytes to the file, and checks that reading throws an Error.
   void expect_refused(const std::string& bytes) {
     io::write_files({{file_, bytes}});
     EXPECT_THROW(Checkpoint{file_}, Error);
@@ -80,13 +80,12 @@ TEST_F(CheckpointTest, RefusesWhatIsNoCheckpoint) {
               ThrowsMessage<Error>(HasSubstr("cannot be read")));
 }
 
-/// A checkpoint of no tensors, whose fingerprint fits its settings.
+/// A checkpoint without tensors whose fingerprint matches its settings.
 TEST_F(CheckpointTest, RefusesSettingsOfDeepJson) {
-  std::map<std::string, std::string> metadata = {
-      {"config", "{\"x\":" + std::string(100'000, '[')},
-      {"format", "addnorm checkpoint 1"},
-      {"steps", "1"},
-      {"text", "0"}};
+  std::map<std::string, std::string> metadata = {{"config", "{\"x\":" + std::string(100'000, '[')},
+                                                 {"format", "addnorm checkpoint 1"},
+                                                 {"steps", "1"},
+                                                 {"text", "0"}};
   std::uint64_t content = 0;
   for (const auto& [key, text] : metadata) content = fingerprint(text, fingerprint(key, content));
   metadata["content"] = fmt::format("{:016x}", content);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kFloat = sizeof(float);
 
-/// Sizes of a decoder, as DecoderOptions has them.
+/// The sizes of a decoder, as in DecoderOptions.
 struct Sizes {
   Sizes(const RunConfig& config, std::size_t processes)
       : options(decoder_options(config)),
@@ -26,7 +26,7 @@ struct Sizes {
 
   DecoderOptions options;
   std::size_t d, ff, gates, rows;
-  std::size_t branch;  ///< bytes of a value of a branch
+  std::size_t branch;  ///< bytes of one value of a branch
 };
 
 std::size_t norms(const Placement& p, const Place& place) {
@@ -34,7 +34,7 @@ std::size_t norms(const Placement& p, const Place& place) {
          (p.after == Slot::kNorm) + (p.lanes.last_lane == Slot::kNorm);
 }
 
-/// The learned numbers of a norm.
+/// Returns the number of learned values of a norm.
 std::size_t norm_values(const Sizes& s) {
   Norm<float> norm(s.options.block.norm, s.d, s.options.block.affine);
   ParameterList<float> parameters;
@@ -50,7 +50,7 @@ void for_each_add_norm(const Sizes& s, const Body& body) {
                              placements.size(), body);
 }
 
-/// Of gates, and of what lanes' numbers are made with; and the values of norms.
+/// Returns the number of learned values of gates, mixes and norms.
 std::size_t add_norm_values(const Sizes& s) {
   std::size_t values = 0;
   const std::size_t of_norm = norm_values(s);
@@ -62,7 +62,7 @@ std::size_t add_norm_values(const Sizes& s) {
   return values;
 }
 
-/// Of the norms and mixes at both ends of the stream.
+/// Returns the number of learned values of the norms and mixes at both ends of the stream.
 std::size_t end_values(const Sizes& s) {
   const auto& placements = s.options.placements;
   const Placement& last = placements.back().feed_forward;
@@ -78,7 +78,8 @@ std::size_t end_values(const Sizes& s) {
 
 std::size_t linear_weights(const Sizes& s) {
   const std::size_t block = 4 * s.d * s.d + (2 + s.gates) * s.d * s.ff;
-  return s.options.placements.size() * block + s.options.vocabulary * s.d;  // head or its tie
+  // head or token embedding
+  return s.options.placements.size() * block + s.options.vocabulary * s.d;
 }
 
 std::size_t count_parameters(const Sizes& s) {
@@ -88,7 +89,7 @@ std::size_t count_parameters(const Sizes& s) {
          end_values(s);
 }
 
-/// Of one sublayer's Add & Norm, what AddNorm keeps.
+/// Returns the bytes that AddNorm keeps for one sublayer.
 std::size_t add_norm_bytes(const Sizes& s, const Placement& p, const Place& place) {
   const bool keeps_input = p.before == Slot::kNorm || s.branch != kFloat;
   const std::size_t reads = p.lanes.reads(place);
@@ -104,8 +105,8 @@ std::size_t add_norm_bytes(const Sizes& s, const Placement& p, const Place& plac
   return s.rows * s.d * (branches * s.branch + streams * kFloat);
 }
 
-/// The copies in float32 that products in bfloat16 take where the processor has none: the largest
-/// factors and result.
+/// Returns the bytes of the float32 copies for products in bfloat16 on a processor without them:
+/// the largest factors and result.
 std::size_t widened_bytes(const Sizes& s) {
   if (s.branch == kFloat || gemm::has_bfloat16_products()) return 0;
   return kFloat * (2 * s.rows * s.ff + std::max(s.rows, s.ff) * s.d);
@@ -116,23 +117,24 @@ std::size_t activation_bytes(const Sizes& s) {
   for_each_add_norm(
       s, [&](const Placement& p, const Place& place) { bytes += add_norm_bytes(s, p, place); });
   const std::size_t layers = s.options.placements.size();
-  bytes += layers * s.rows * s.branch * (4 * s.d + (2 + 2 * s.gates) * s.ff);  // what F keeps
+  // kept by the sublayers
+  bytes += layers * s.rows * s.branch * (4 * s.d + (2 + 2 * s.gates) * s.ff);
   const std::size_t lanes = lanes_before(s.options.placements, s.options.block.lanes, layers);
-  if (lanes > 1) bytes += (2 * lanes + 3) * s.rows * s.d * kFloat;  // their gradients
+  if (lanes > 1) bytes += (2 * lanes + 3) * s.rows * s.d * kFloat;  // gradients of the lanes
   const std::size_t scratch = s.rows * s.branch * (6 * s.d + (1 + s.gates) * s.ff);
   const std::size_t logits = s.rows * s.options.vocabulary * kFloat;
   const std::size_t outside = s.rows * s.d * (2 * kFloat + s.branch);
   return bytes + scratch + logits + outside + widened_bytes(s);
 }
 
-/// The number in a file that holds nothing else; nothing where there is none ("max").
+/// Returns the number that is a file's only content; nothing if there is none ("max").
 std::optional<std::size_t> number_of(const char* file) {
   std::size_t number = 0;
   if (std::ifstream(file) >> number) return number;
   return {};
 }
 
-/// The number after `key` in a file of such pairs.
+/// Returns the number after `key` in a file of such pairs.
 std::optional<std::size_t> number_after(const char* file, std::string_view key) {
   std::ifstream lines(file);
   for (std::string line; std::getline(lines, line);) {
@@ -144,7 +146,7 @@ std::optional<std::size_t> number_after(const char* file, std::string_view key) 
   return {};
 }
 
-/// What a control group still allows: what it caches of files it can give back.
+/// Returns the bytes that a control group can still allocate. Its cached files count as free.
 std::optional<std::size_t> left_by_group() {
   const auto limit = number_of("/sys/fs/cgroup/memory.max");
   const auto used = number_of("/sys/fs/cgroup/memory.current");
@@ -155,7 +157,7 @@ std::optional<std::size_t> left_by_group() {
   return *limit - std::min(*limit, held);
 }
 
-/// Of the batch, and of all batches of a validation.
+/// Returns the bytes of the tokens of the batch, and of all batches of a validation.
 std::size_t token_bytes(const RunConfig& config) {
   const std::size_t batches = 1 + config.validation_batches;
   return batches * config.batch * config.context * 2 * sizeof(std::int32_t);
@@ -176,7 +178,7 @@ MemoryEstimate estimate_memory(const RunConfig& config, std::size_t processes) {
 
 std::optional<std::size_t> available_memory() {
   std::optional<std::size_t> available = number_after("/proc/meminfo", "MemAvailable:");
-  if (available) *available *= 1024;  // from KiB
+  if (available) *available *= 1024;  // convert from KiB
   if (const auto left = left_by_group()) available = std::min(available.value_or(*left), *left);
   return available;
 }

@@ -25,8 +25,8 @@ std::size_t count(const io::Json& line, const char* key) {
   return found != line.end() && found->is_number_unsigned() ? found->get<std::size_t>() : 0;
 }
 
-/// Calls body(text, line) for each whole line that is a JSON object; a writer that was killed may
-/// have left others.
+/// Calls body(text, line) for each complete line that is a JSON object; a killed writer may have
+/// left other lines.
 template <typename Body>
 void for_each_line(const std::string& file, const Body& body) {
   if (!std::filesystem::exists(file)) return;

@@ -7,13 +7,13 @@
 
 namespace addnorm::run {
 
-/// A probe that remembers where a value or a gradient that is infinite or NaN appears first.
+/// A probe that records where an infinite value or gradient, or NaN, appears first.
 class FirstNotFinite : public Probe<float> {
  public:
   void forward(const Site& site, MatrixView<const float> values) override;
   void backward(const Site& site, MatrixView<const float> gradients) override;
 
-  /// "first in forward at layer 3, feed_forward, branch"; empty where all was finite.
+  /// Returns "first in forward at layer 3, feed_forward, branch"; empty if everything was finite.
   std::string description() const;
 
  private:

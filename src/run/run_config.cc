@@ -18,7 +18,7 @@ std::vector<std::string_view> all_names() {
   const auto names = names_of(Enum{});
   return {names.begin(), names.end()};
 }
-/// Of the norms that a Transformer can have.
+/// Returns the names of the norms that a Transformer can have.
 std::vector<std::string_view> token_norms() {
   std::vector<std::string_view> names = all_names<NormKind>();
   std::erase_if(names, [](std::string_view name) {
@@ -39,7 +39,7 @@ std::vector<std::string_view> preset_names() {
 std::span<const Setting> settings() {
   using C = RunConfig;
   constexpr bool kMayChange = true;
-  // A study has no folder to go on with, names its placements itself and trains in float32.
+  // A study has no folder to resume, names its placements itself and trains in float32.
   const auto of_run = [](Setting setting) {
     setting.in_study = false;
     return setting;
@@ -212,7 +212,8 @@ void from_0_to_below_1(std::string_view name, double value) {
   require(value >= 0 && value < 1, "{} is {}, must be at least 0 and below 1", name, value);
 }
 
-/// Throws Error unless every sublayer's placement can have the lanes that the stream has there.
+/// Throws an Error unless every sublayer's placement supports the stream's number of lanes at that
+/// place.
 void check_lanes(const RunConfig& c) {
   const std::vector<BlockPlacement> placements = parse_placements(c.placement, c.layers);
   for_each_add_norm(placements, lanes_before(placements, c.lanes, 0), placements.size(),

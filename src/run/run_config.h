@@ -14,14 +14,14 @@
 
 namespace addnorm::run {
 
-/// Everything that decides what a training run does. On the command line and in config.json each
-/// member has the name that settings() gives it.
+/// All settings of a training run. On the command line and in config.json each member has its name
+/// in settings().
 struct RunConfig {
   std::string preset = "small";
   std::vector<std::string> text = {};  ///< files
 
-  std::string placement = "pre";  ///< parse_placements()
-  std::uint64_t lanes = 0;        ///< of the stream; 0: as many as the placement usually has
+  std::string placement = "pre";  ///< for parse_placements()
+  std::uint64_t lanes = 0;        ///< of the stream; 0: the placement's usual number
   std::string norm = "layer";
   std::string affine = "gamma-beta";
   double epsilon = 1e-5;
@@ -42,7 +42,7 @@ struct RunConfig {
   double learning_rate = 2e-3;
   std::uint64_t warm_up = 100;
   std::string decay = "cosine";
-  double last_share = 0.1;  ///< of the learning rate, at the end of the decay
+  double last_share = 0.1;  ///< final share of the learning rate after the decay
   double weight_decay = 0.1;
   double beta1 = 0.9;
   double beta2 = 0.95;
@@ -57,20 +57,20 @@ struct RunConfig {
   bool operator==(const RunConfig&) const = default;
 };
 
-/// A member of RunConfig: its name, what it may be and what it means.
+/// A member of RunConfig: its name, its valid values and its meaning.
 struct Setting {
   std::string_view name;  ///< "warm-up": the flag --warm-up, the key "warm-up"
   std::variant<std::uint64_t RunConfig::*, double RunConfig::*, std::string RunConfig::*,
                std::vector<std::string> RunConfig::*>
       member;
   std::string_view meaning;
-  std::vector<std::string_view> choices = {};  ///< of a word; empty: any
-  bool may_change = false;                     ///< when a run is resumed
-  bool in_study = true;                        ///< a setting of a study's models too
+  std::vector<std::string_view> choices = {};  ///< valid words; empty: any
+  bool may_change = false;                     ///< whether it may change when a run is resumed
+  bool in_study = true;                        ///< whether a study's models have it too
 };
 std::span<const Setting> settings();
 
-/// Settings under a name: a row of presets().
+/// Settings under a common name: a row of presets().
 struct Preset {
   std::string_view name;
   RunConfig config;
@@ -78,23 +78,25 @@ struct Preset {
 };
 std::span<const Preset> presets();
 
-/// The setting of this name; an Error that begins with `what` and lists the names if there is none.
+/// Returns the setting with this name; throws an Error that begins with `what` and lists the names
+/// if there is none.
 const Setting& find_setting(std::string_view name, const std::string& what);
 
-/// All settings, in the order of settings().
+/// Returns all settings, in the order of settings().
 nlohmann::ordered_json to_json(const RunConfig& config);
-/// Changes what the object names; its "preset", if it has one, first. `file` is for messages.
+/// Changes the settings that the object names; its "preset", if it has one, first. `file` appears
+/// in messages.
 void update(RunConfig& config, const nlohmann::ordered_json& object, const std::string& file);
 
-/// Throws Error unless every setting can be used, on so many processes.
+/// Throws an Error unless every setting is valid for this number of processes.
 void check(const RunConfig& config, std::size_t processes = 1);
 
-/// Throws Error where `now` differs from `then` in a setting that may not change when a run goes
-/// on.
+/// Throws an Error if `now` differs from `then` in a setting that may not change when a run is
+/// resumed.
 void check_unchanged(const RunConfig& then, const RunConfig& now);
 
 DecoderOptions decoder_options(const RunConfig& config);
-/// With its first weights; T is float or BFloat16.
+/// Returns a decoder with its initial weights; T is float or BFloat16.
 template <typename T>
 Decoder<T> draw_decoder(const RunConfig& config);
 train::TrainerOptions trainer_options(const RunConfig& config);

@@ -16,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-/// A value that is allowed and not the default.
+/// Returns a valid value that is not the default.
 io::Json other_value(const Setting& setting) {
   const io::Json value = to_json({})[std::string(setting.name)];
   if (!setting.choices.empty())
@@ -146,7 +146,7 @@ TEST(MemoryEstimate, KnowsEveryParameter) {
                          .context = 10};
         Decoder<float> decoder(decoder_options(config));
         const auto parameters = decoder.parameters();
-        std::size_t factors = 0;  // learned skips and gains: a few, which the estimate leaves out
+        std::size_t factors = 0;  // learned skips and gains: few, and not in the estimate
         for (const auto& [name, parameter] : parameters) {
           if (parameter->role == ParameterRole::kResidualFactor) {
             factors += parameter->value.flat().size();

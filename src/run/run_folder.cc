@@ -28,8 +28,8 @@ RunFiles::RunFiles(const std::string& folder_)
 
 namespace {
 
-/// Tries for a tenth of a second: whoever only asks whether a run is running has the lock no
-/// longer. Returns errno, 0 with the lock.
+/// Tries for a tenth of a second: a process that only tests whether the run is active holds the
+/// lock for less. Returns errno, or 0 with the lock.
 int lock(int descriptor) {
   using namespace std::chrono_literals;
   for (int tries = 0; tries < 10; ++tries) {
@@ -40,7 +40,7 @@ int lock(int descriptor) {
   return EWOULDBLOCK;
 }
 
-/// A run writes into its own folder and nowhere else.
+/// A run writes only into its own folder.
 void refuse_links(const RunFiles& files) {
   for (const std::string& file :
        {files.config, files.metrics, files.profile, files.checkpoint, files.best, files.report}) {

@@ -13,16 +13,16 @@ struct RunFiles {
   std::string metrics;     ///< metrics.jsonl: MetricsLog
   std::string profile;     ///< profile.jsonl: io/profile.h
   std::string checkpoint;  ///< checkpoint.safetensors: Checkpoint
-  std::string best;        ///< best.safetensors: Checkpoint of parameters alone
+  std::string best;        ///< best.safetensors: Checkpoint of only the parameters
   std::string report;      ///< report.html
 };
 
-/// Holds a run's folder: while this lives, no other process can have one of the same folder. The
-/// system lets go of it however the process ends.
+/// Locks a run's folder: while this lives, no other process can lock the same folder. The system
+/// releases the lock however the process ends.
 class RunLock {
  public:
-  /// Makes the folder where it is missing, and removes what an interrupted write has left there.
-  /// Throws Error where another process has it.
+  /// Creates the folder if needed, and removes temporary files of an interrupted write. Throws an
+  /// Error if another process has the lock.
   explicit RunLock(const std::string& folder);
   ~RunLock();
   RunLock(const RunLock&) = delete;

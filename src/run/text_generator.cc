@@ -29,7 +29,7 @@ std::size_t sample(std::span<const float> logits, const Sampling& sampling,
   if (sampling.temperature == 0) return order.front();
   if (sampling.top_k > 0) order.resize(std::min(order.size(), sampling.top_k));
 
-  std::vector<double> sums;  // of the likeliest, unnormalized
+  std::vector<double> sums;  // of the most likely tokens, not normalized
   const double largest = logits[order.front()];
   for (double sum = 0; const std::size_t i : order) {
     sum += std::exp((logits[i] - largest) / sampling.temperature);
@@ -67,7 +67,7 @@ char TextGenerator::next() {
   return static_cast<char>(token);
 }
 
-/// Lets the decoder read what is new.
+/// Feeds the new tokens to the decoder.
 void TextGenerator::feed() {
   const std::span<const std::int32_t> fresh = std::span(tokens_).subspan(past_);
   const MatrixView<const float> logits =

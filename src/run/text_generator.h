@@ -12,23 +12,24 @@
 
 namespace addnorm::run {
 
-/// How the next byte is chosen from the model's distribution p = softmax(logits/temperature).
+/// The choice of the next byte from the model's distribution p = softmax(logits/temperature).
 struct Sampling {
-  double temperature = 1;  ///< 0: always the likeliest
-  std::size_t top_k = 0;   ///< only the k likeliest; 0: all
-  double top_p = 1;        ///< only the likeliest that together reach this (Holtzman et al. 2020)
+  double temperature = 1;  ///< 0: always the most likely byte
+  std::size_t top_k = 0;   ///< only the k most likely bytes; 0: all
+  /// only the most likely bytes with this total probability (Holtzman et al. 2020)
+  double top_p = 1;
 };
 void check(const Sampling& sampling);
 
-/// Draws a token. A generator in the same state draws the same one.
+/// Draws a token. Equal states of the generator draw the same token.
 std::size_t sample(std::span<const float> logits, const Sampling& sampling,
                    TorchGenerator& generator);
 
-/// Continues a text byte by byte. Keys and values of the past are kept; when the context is full,
+/// Continues a text byte by byte. Keys and values of past bytes are kept. When the context is full,
 /// its second half is read again and becomes the beginning.
 class TextGenerator {
  public:
-  /// The decoder must live as long. Throws Error where the prompt is empty.
+  /// The decoder must outlive this. Throws an Error if the prompt is empty.
   TextGenerator(Decoder<float>& decoder, std::string_view prompt, const Sampling& sampling,
                 std::uint64_t seed);
 
@@ -40,8 +41,8 @@ class TextGenerator {
   Decoder<float>& decoder_;
   Sampling sampling_;
   TorchGenerator generator_;
-  std::vector<std::int32_t> tokens_;  // of the context so far
-  std::size_t past_ = 0;              // how many of them the decoder has read
+  std::vector<std::int32_t> tokens_;  // in the context so far
+  std::size_t past_ = 0;              // number of them that the decoder has read
   std::span<const float> logits_;
 };
 

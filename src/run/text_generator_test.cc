@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-/// How often each token is drawn, in 1.
+/// Returns the relative frequency of each drawn token.
 std::map<std::size_t, double> shares(std::span<const float> logits, const Sampling& sampling) {
   constexpr int kDraws = 20000;
   TorchGenerator generator(3);
@@ -36,7 +36,7 @@ TEST(Sample, FollowsTheDistribution) {
 }
 
 TEST(Sample, TemperatureSharpens) {
-  const auto found = shares(kLogits, {.temperature = 0.5});  // p² over its sum 0.3
+  const auto found = shares(kLogits, {.temperature = 0.5});  // p² ÷ its sum 0.3
   EXPECT_NEAR(found.at(1), 0.16 / 0.3, 0.015);
   EXPECT_EQ(shares(kLogits, {.temperature = 0}).size(), 1);
 }
@@ -104,7 +104,7 @@ TEST_F(TextGeneratorTest, OnlyTheLastBytesOfALongPromptCount) {
   EXPECT_THAT([&] { write("", 1, 0); }, ThrowsMessage<Error>(HasSubstr("the prompt is empty")));
 }
 
-/// Of placements with lanes, too: what attention keeps of tokens is all that later ones need.
+/// Placements with lanes too: later tokens need only attention's keys and values of earlier ones.
 TEST(TextGenerator, MakesEachByteFromTheContextBeforeIt) {
   for (const char* placement : {"pre", "stochastic-depth", "siamese", "dynamic-hyper", "altup",
                                 "mhc", "single-pass-mhc", "mudd", "block-attention-residuals"}) {

@@ -54,7 +54,7 @@ class TrainingRun {
   std::uint64_t fingerprint_;
   Decoder<T> decoder_;
   train::Trainer<T> trainer_;
-  std::optional<MetricsLog> log_;  // the writer's
+  std::optional<MetricsLog> log_;  // only in the process that writes
   StepMetrics last_;
   Clock::time_point start_;
   double validation_loss_ = std::numeric_limits<double>::quiet_NaN();
@@ -81,7 +81,7 @@ TrainingRun<T>::TrainingRun(const RunConfig& config, const RunFiles& files,
   resume();
   check_agreement();
   if (!is_writer()) return;
-  log_.emplace(files.metrics, trainer_.steps());  // and the folder is as it was at the checkpoint
+  log_.emplace(files.metrics, trainer_.steps());  // restores the folder's state at the checkpoint
   const Metrics before = read_metrics(files.metrics);
   if (!before.steps.empty() && std::isfinite(before.steps.back().seconds)) {
     last_.seconds = before.steps.back().seconds;
@@ -95,7 +95,7 @@ TrainingRun<T>::TrainingRun(const RunConfig& config, const RunFiles& files,
   keep_steps(files.profile, trainer_.steps());
 }
 
-/// Goes on with the folder's checkpoint, if there is one.
+/// Resumes from the folder's checkpoint, if there is one.
 template <typename T>
 void TrainingRun<T>::resume() {
   if (!std::filesystem::exists(files_.checkpoint)) return;
@@ -112,7 +112,7 @@ void TrainingRun<T>::resume() {
   trainer_.resume(state.steps);
 }
 
-/// Each process reads configuration, text and checkpoint for itself.
+/// Each process reads configuration, text and checkpoint itself.
 template <typename T>
 void TrainingRun<T>::check_agreement() {
   std::uint64_t mine = fingerprint(to_json(config_).dump(), fingerprint_ + trainer_.steps());
@@ -222,7 +222,8 @@ template <typename T>
 RunOutcome TrainingRun<T>::not_finite() {
   FirstNotFinite first;
   trainer_.repeat_step(first);
-  const std::string place = world_.first_text(first.description());  // it may be another's windows
+  // it may be in another process's windows
+  const std::string place = world_.first_text(first.description());
   const std::string what = std::isfinite(last_.loss) ? "gradient" : "loss";
   const std::string problem = fmt::format("the {} of step {} is not finite: {}", what, last_.step,
                                           place.empty() ? "everything before it is finite" : place);

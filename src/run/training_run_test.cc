@@ -64,7 +64,7 @@ class TrainingRunTest : public ::testing::Test {
                     .checkpoint_every = 5};
 };
 
-/// Metrics without what time says.
+/// Returns the metrics without times.
 std::string without_seconds(const std::string& file) {
   std::string kept;
   for (const StepMetrics& m : read_metrics(file).steps) {
@@ -77,7 +77,7 @@ std::string without_seconds(const std::string& file) {
   return kept;
 }
 
-/// In every type: that the run learns, and that a break leaves no trace.
+/// Checks, in every type, that the run learns, and that an interruption does not change a bit.
 void TrainingRunTest::expect_same_bits_after_a_break(const std::string& what) {
   for (const char* dtype : {"f32", "bf16"}) {
     SCOPED_TRACE(what + ' ' + dtype);
@@ -117,7 +117,7 @@ TEST_F(TrainingRunTest, ABreakAnywhereLeavesTheSameBits) {
   }
 }
 
-/// Each norm that a stack can have, in every type.
+/// Tests each norm that a stack can have, in every type.
 TEST_F(TrainingRunTest, ABreakLeavesTheSameBitsWithEveryNorm) {
   for (const auto& [norm, affine] :
        {std::pair{"dyt", "gamma-beta"}, {"derf", "gamma-beta"}, {"rms", "scalar-gamma"}}) {
@@ -160,7 +160,7 @@ TEST_F(TrainingRunTest, MoreStepsGoOnFromTheLast) {
 }
 
 TEST_F(TrainingRunTest, KeepsTheParametersOfTheBestValidation) {
-  config_.learning_rate = 1;  // which spoils them, once it is reached
+  config_.learning_rate = 1;  // damages them, once it is reached
   config_.warm_up = config_.steps;
   config_.dropout = 0;
   config_.validate_every = 1;

@@ -34,7 +34,7 @@ double sigmoid(double x) {
   return 1 / (1 + std::exp(-x));
 }
 
-/// Each run of `count` logits becomes e^logit over their sum.
+/// Softmax of each run of `count` logits.
 void softmax(Row& logits, std::size_t count) {
   for (std::size_t first = 0; first < logits.size(); first += count) {
     double sum = 0;
@@ -59,10 +59,10 @@ std::size_t factorial(std::size_t n) {
   return n < 2 ? 1 : n * factorial(n - 1);
 }
 
-/// The to × from numbers of a mix whose weights are 0.
+/// Returns the to × from numbers of a mix whose weights are 0.
 Row mix_numbers(const MixForm& form, const Place& place, std::size_t to, std::size_t from,
                 const Row& learned) {
-  if (form.source == MixForm::Source::kPrevious && place.site() == 0) {  // the first lane
+  if (form.source == MixForm::Source::kPrevious && place.site() == 0) {  // it reads the first lane
     Row numbers(to * from);
     numbers[0] = 1;
     return numbers;
@@ -95,7 +95,7 @@ Row mix_numbers(const MixForm& form, const Place& place, std::size_t to, std::si
   return logits;
 }
 
-/// left·right, of matrices whose inner size is `inner`.
+/// Returns left·right; their inner size is `inner`.
 Row product(const Row& left, const Row& right, std::size_t inner) {
   const std::size_t rows = left.size() / inner, cols = right.size() / inner;
   Row out(rows * cols);
@@ -143,17 +143,17 @@ LaneNumbers numbers_of(const BareSublayer& sublayer, const LearnedNumbers& learn
   return numbers;
 }
 
-/// What lanes are made of: a row for each, a column for x and for what each sublayer gives.
+/// The contents of lanes: a row for each lane, a column for x and for each sublayer's output.
 class Contents {
  public:
   Contents(const BareStack& stack, std::size_t sublayers)
       : d_model_(static_cast<double>(stack.d_model)), powers_(stack.branch_power) {
     if (powers_.empty()) powers_.assign(sublayers, 1);
-    powers_.insert(powers_.begin(), 1);  // of x
+    powers_.insert(powers_.begin(), 1);  // power of x
   }
 
   std::size_t size() const { return powers_.size(); }
-  /// What the norm of a slot makes of a row.
+  /// Applies the norm of a slot to a row.
   void normalize(Slot slot, Row& row) const {
     if (slot == Slot::kNothing) return;
     double power = 0;
@@ -167,7 +167,7 @@ class Contents {
   Row powers_;
 };
 
-/// a·R(X)
+/// Returns a·R(X).
 Row read(const Row& a, const std::vector<Row>& lanes, Slot last_lane, const Contents& contents) {
   Row z(contents.size());
   for (std::size_t i = 0; i < lanes.size(); ++i) {
@@ -273,13 +273,13 @@ std::vector<double> sinkhorn_knopp(const std::vector<double>& logits, std::size_
   return matrix;
 }
 
-/// The trace of G^(2^k), G = MᵀM, is λ₁^(2^k) times a factor from 1 to n.
+/// The trace of G^(2^k), with G = MᵀM, is λ₁^(2^k) times a factor between 1 and n.
 double spectral_norm(std::vector<double> matrix, std::size_t n) {
   constexpr int kSquarings = 40;
   Row transposed(n * n);
   for (std::size_t k = 0; k < n * n; ++k) transposed[k % n * n + k / n] = matrix[k];
   Row g = product(transposed, matrix, n);
-  double log_norm = 0, part = 0.5;  // of G, which is the square of M's
+  double log_norm = 0, part = 0.5;  // for G, whose norm is the square of M's
   for (int k = 0; k < kSquarings; ++k) {
     double trace = 0;
     for (std::size_t i = 0; i < n; ++i) trace += g[i * n + i];

@@ -20,14 +20,14 @@ std::vector<std::vector<double>> mixing_of(const std::string& placement, std::si
 TEST(DepthMixing, IsWhatThePapersSay) {
   // Without a norm on the stream every sublayer reads the plain sum of all before it.
   EXPECT_EQ(mixing_of("none", 2)[3], (std::vector<double>{1, 1, 1, 1, 0}));
-  // Hyper-connections start as pre-norm (Zhu et al. 2024), AltUp, DenseFormer and MUDD as well.
+  // Hyper-connections start as pre-norm (Zhu et al. 2024), and so do AltUp, DenseFormer and MUDD.
   for (const char* placement : {"hyper", "altup", "dense-former", "mudd"}) {
     EXPECT_EQ(mixing_of(placement, 2)[3], mixing_of("pre", 2)[3]) << placement;
   }
   // Post-norm divides by √2 in each sublayer.
   const double half = 0.5, root = std::sqrt(0.5);
   EXPECT_LT(max_error(mixing_of("post", 1)[2], std::vector<double>{half, half, root}), 1e-15);
-  // Attention Residuals: the mean of all before.
+  // Attention Residuals: the mean of all earlier outputs.
   EXPECT_LT(max_error(mixing_of("attention-residuals", 2)[3],
                       std::vector<double>{0.25, 0.25, 0.25, 0.25, 0}),
             1e-15);
@@ -58,7 +58,7 @@ TEST(DepthMixing, RefusesWhatItDoesNotCover) {
 }
 
 TEST(SinkhornKnopp, IsDoublyStochasticAndKeepsRatios) {
-  // r_ij·r_kl/(r_il·r_kj) is that of exp(logits): rows and columns are only divided.
+  // r_ij·r_kl/(r_il·r_kj) equals that of exp(logits): rows and columns are only divided.
   const std::vector<double> logits{0, -3, 2, 1};
   const std::vector<double> m = sinkhorn_knopp(logits, 2);
   EXPECT_NEAR(m[0] + m[1], 1, 1e-11);

@@ -16,8 +16,8 @@ GaussianKernel kernel_of_erf(double q, double c) {
 }
 
 /// The trapezoidal rule over z₁ and z₂ of N(0, 1), where u = √q·z₁ and v = √q·(r·z₁ + √(1 −
-/// r²)·z₂). Its error falls as exp(−π²/(step·√q)), as far as tanh's nearest pole is from the real
-/// line.
+/// r²)·z₂). Its error falls as exp(−π²/(step·√q)), because of the distance of tanh's nearest pole
+/// from the real line.
 GaussianKernel kernel_of_tanh(double q, double c) {
   constexpr double kStep = 0.125;
   constexpr int kSteps = 48;  // to 6 standard deviations

@@ -42,8 +42,8 @@ TEST(GaussianKernel, IsTheMeanOfManyDraws) {
   }
 }
 
-/// d/dc E[φ(u)·φ(v)] = E[φ′(u)·φ′(v)] (Price 1958): a law of the two numbers that neither formula
-/// knows.
+/// d/dc E[φ(u)·φ(v)] = E[φ′(u)·φ′(v)] (Price 1958): a relation of the two numbers that neither
+/// formula uses.
 TEST(GaussianKernel, HasTheSlopeOfPricesTheorem) {
   constexpr double kStep = 1e-4;
   for (const NormKind kind : kKinds) {

@@ -26,7 +26,7 @@ struct RandomLinear {
   double bias_variance;
 
   TokenMoments forward(const TokenMoments& x) const {
-    const TokenMoments bias{bias_variance, bias_variance};  // all tokens have the same
+    const TokenMoments bias{bias_variance, bias_variance};  // the same for all tokens
     return static_cast<double>(in) * weight_variance * x + bias;
   }
   TokenMoments backward(const TokenMoments& dy) const {
@@ -48,7 +48,7 @@ RandomLinear random_linear(Initialization initialization, std::size_t in, std::s
   }
 }
 
-/// Every token becomes the mean of all.
+/// Every token becomes the mean of all tokens.
 TokenMoments averaged(const TokenMoments& x, std::size_t tokens) {
   const double n = static_cast<double>(tokens);
   const double mean = (x.power + (n - 1) * x.overlap) / n;
@@ -72,7 +72,7 @@ struct Relu {
   }
 };
 
-/// The two random layers of a sublayer, and what stands between or before them.
+/// The two random layers of a sublayer, and the function between or before them.
 class Branch {
  public:
   Branch(const WideStack& stack, SublayerKind kind, const Placement& placement, Depth depth)
@@ -117,7 +117,7 @@ class Branch {
   TokenMoments up_, hidden_;
 };
 
-/// Second moments of the lanes of a token: of lane i with lane j.
+/// The second moments of the lanes of a token, lane i with lane j.
 class Gram {
  public:
   explicit Gram(std::size_t lanes) : lanes_(lanes), moments_(lanes * lanes) {}
@@ -128,7 +128,7 @@ class Gram {
     return moments_[i * lanes_ + j];
   }
 
-  /// M·X has M·P·Mᵀ; `m` has rows × lanes() numbers.
+  /// Returns the moments of M·X: M·P·Mᵀ. `m` has rows × lanes() numbers.
   Gram mixed(const std::vector<double>& m) const {
     const std::size_t rows = m.size() / lanes_;
     Gram result(rows);
@@ -142,13 +142,13 @@ class Gram {
     }
     return result;
   }
-  /// Adds what v ⊗ f has, f independent of what is there: v·vᵀ·p_f.
+  /// Adds the moments of v ⊗ f, with f independent of the lanes: v·vᵀ·p_f.
   void add(const std::vector<double>& v, const TokenMoments& f) {
     for (std::size_t k = 0; k < lanes_ * lanes_; ++k) {
       moments_[k] = moments_[k] + v[k / lanes_] * v[k % lanes_] * f;
     }
   }
-  /// Multiplies the values of a lane with √square.
+  /// Multiplies the values of a lane by √square.
   void scale(std::size_t lane, double square) {
     for (std::size_t k = 0; k < lanes_; ++k) {
       (*this)(lane, k) = std::sqrt(square) * (*this)(lane, k);
@@ -161,7 +161,7 @@ class Gram {
   std::vector<TokenMoments> moments_;
 };
 
-/// The transpose of rows × cols numbers.
+/// Returns the transpose of rows × cols numbers.
 std::vector<double> transposed(const std::vector<double>& m, std::size_t cols) {
   std::vector<double> t;
   for (std::size_t j = 0; j < cols; ++j) {
@@ -170,15 +170,15 @@ std::vector<double> transposed(const std::vector<double>& m, std::size_t cols) {
   return t;
 }
 
-/// What divides in a slot multiplies the moments of values, and of gradients, with this; 1 where
-/// there is nothing.
+/// Returns the factor of a slot's division on the moments of values and of gradients; 1 without a
+/// norm.
 double norm_factor(const WideStack& stack, Slot slot, const TokenMoments& x) {
   if (slot == Slot::kNothing) return 1;
   if (slot == Slot::kUnit) return 1 / (static_cast<double>(stack.d_model) * x.power);
   return 1 / (x.power + stack.norm.epsilon);
 }
 
-/// The norm of a slot, of tokens with these moments, times √square.
+/// The norm of a slot on tokens with these moments, times √square.
 class NormMoments {
  public:
   NormMoments() = default;
@@ -202,7 +202,7 @@ class NormMoments {
   TokenMoments gradient(const TokenMoments& dy) const {
     return {slope_.power * dy.power, slope_.overlap * dy.overlap};
   }
-  /// Of what divides: both moments are multiplied with it, forward and backward.
+  /// The factor of the division on both moments, forward and backward.
   double factor() const { return slope_.power; }
 
  private:
@@ -210,8 +210,8 @@ class NormMoments {
 };
 
 /// One Add & Norm, in the order of src/nn/add_norm.cc: z = a·R(X), h = before(z), f = inside(F(h)),
-/// X′ = after(A·X + b ⊗ u). One lane has a = 1, A = skip and b = gain. Of several mixes that are
-/// read F is made of the first, the values', as the queries are 0.
+/// X′ = after(A·X + b ⊗ u). One lane has a = 1, A = skip and b = gain. If several mixes are read, F
+/// depends only on the first, the values', because the queries are 0.
 class AddNormMoments {
  public:
   AddNormMoments(const WideStack& stack, const Placement& placement, const Place& place)
@@ -316,7 +316,7 @@ class AddNormMoments {
   Placement placement_;
   Place place_;
   InitialMixes mixes_;
-  std::vector<double> read_;  // what F is made of: a, with what R makes of the last lane
+  std::vector<double> read_;  // F's input: a, including R on the last lane
   std::vector<Branch> branches_;
   NormMoments before_, inside_, after_;
 };
@@ -387,7 +387,7 @@ StackMoments predict(const WideStack& stack, const TokenMoments& input,
   }
   for (AddNormMoments& sublayer : all) x = sublayer.forward(x, out);
 
-  // z = c·R(X), of one lane x, through the final norm.
+  // z = c·R(X), or x with one lane, through the final norm.
   const Placement& last = stack.placements.back().feed_forward;
   const std::size_t layers = stack.placements.size(), lanes = x.lanes();
   std::vector<double> exit{1};

@@ -57,8 +57,8 @@ TEST(MeanField, OfReluIsTheArcCosineKernel) {
 }
 
 TEST(MeanField, GradientsHaveTheOrdersOfTheorem1) {
-  // Xiong et al. 2020: of the last layer's weights, post-norm's gradient does not depend on depth,
-  // pre-norm's falls as 1/√L.
+  // Xiong et al. 2020: the gradient of the last layer's weights does not depend on depth for
+  // post-norm, and falls as 1/√L for pre-norm.
   auto last_gradient = [](const std::string& placement, std::size_t layers) {
     return std::sqrt(
         predict(wide_stack(placement, layers), {1, 0}, {1, 0}).down_gradient[layers - 1]);

@@ -62,7 +62,8 @@ double batch_mean_error(std::size_t batch) {
   return 1 / std::sqrt(static_cast<double>(batch));
 }
 
-// With c of χ²ₙ, n = B − 1, the error is (c − n − 1)/B. Central moments of χ²ₙ: 2n, 8n, 12n² + 48n.
+// With c of χ²ₙ, n = B − 1, the error is (c − n − 1)/B. The central moments of χ²ₙ are 2n, 8n, 12n²
+// + 48n.
 double batch_variance_error(std::size_t batch) {
   const double b = static_cast<double>(batch);
   return std::sqrt(2 * (b - 1) + 1) / b;
@@ -93,7 +94,7 @@ double stored_statistics_output(const StorageFormat& format, double deviation, d
 }
 
 double storage_error(const StorageFormat& format, double deviation) {
-  constexpr int kOctaves = 40;  // below the largest, 2³: N(0, 1) has nothing above 8
+  constexpr int kOctaves = 40;  // below the largest, 2³: N(0, 1) has practically nothing above 8
   const int top = std::ilogb(deviation) + 4;
   double mean_square = 0;
   for (int e = top - kOctaves; e < top; ++e) {

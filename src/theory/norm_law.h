@@ -4,7 +4,7 @@
 
 #include "addnorm/norm.h"
 
-/// What algebra and sampling theory say of one norm (docs/theory.md derives it).
+/// The laws of algebra and sampling theory for one norm (docs/theory.md derives them).
 
 namespace addnorm::theory {
 
@@ -13,81 +13,85 @@ struct Moments {
   double variance = 0;
 };
 
-// What a norm does to a row of standard deviation `deviation`.
+// The effect of a norm on a row with the standard deviation `deviation`.
 
-/// √(σ² + ε), or σ + ε.
+/// Returns √(σ² + ε), or σ + ε.
 double divisor(const NormOptions& norm, double deviation);
-/// The standard deviation of the output: σ ÷ divisor.
+/// Returns the standard deviation of the output: σ ÷ divisor.
 double output_deviation(const NormOptions& norm, double deviation);
 
-/// The share of the features of x̂ from low to high, within ±√(d − 1), where the d ≥ 4 features of x
-/// are of N(μ, σ²) and ε is 0.
+/// Returns the share of the features of x̂ between low and high, within ±√(d − 1). The d ≥ 4
+/// features of x are N(μ, σ²), and ε is 0.
 double normalized_share(std::size_t d, double low, double high);
 
-/// Variances over the features of a token x and of its branch F, and their covariance: they
-/// determine what a norm without ε makes of every sum x + k·F (bilinearity of the covariance).
+/// The variances over the features of a token x and of its branch F, and their covariance. They
+/// determine the output of a norm without ε for every sum x + k·F (bilinearity of the covariance).
 struct SumMoments {
   double x = 0;
   double branch = 0;
   double covariance = 0;
 
   double variance(double k) const { return between(k, k); }
-  /// The cosine of x̂ of x + j·F and of x + k·F.
+  /// Returns the cosine between the x̂ of x + j·F and of x + k·F.
   double cosine(double j, double k) const;
-  /// The cosine of x̂ of x + k·F and of F alone: cosine() as j → ∞.
+  /// Returns the cosine between the x̂ of x + k·F and of F alone: cosine() as j → ∞.
   double branch_cosine(double k) const;
 
  private:
   double between(double j, double k) const { return x + (j + k) * covariance + j * k * branch; }
 };
 
-// LayerNorm's backward, dx = (g − mean(g) − x̂·mean(g·x̂))/√(σ² + ε) (Xu et al. 2019, eq. 3–5). As a
-// matrix on g it is symmetric; its eigenvalues are 0 along 1, left_along_x_hat() ÷ √(σ² + ε) along
+// LayerNorm's backward, dx = (g − mean(g) − x̂·mean(g·x̂))/√(σ² + ε) (Xu et al. 2019, eq. 3–5), is
+// a symmetric matrix times g. Its eigenvalues are 0 along 1, left_along_x_hat() ÷ √(σ² + ε) along
 // x̂, and 1/√(σ² + ε) in the other d − 2 directions.
 
-/// How much of the gradient's part along x̂ is left: 1 − |x̂|²/d = ε/(σ² + ε).
+/// Returns the remaining share of the gradient along x̂: 1 − |x̂|²/d = ε/(σ² + ε).
 double left_along_x_hat(double deviation, double epsilon);
-/// ‖∂x̂/∂x‖, the root of the sum of squares over d gradients that are orthonormal.
+/// Returns ‖∂x̂/∂x‖, the root of the sum of squares over d orthonormal gradients.
 double jacobian_norm(std::size_t d, double deviation, double epsilon);
-/// E[1 − ‖√(σ² + ε)·dx‖²/‖g‖²] over gradients g of N(0, 1): near 2/d.
+/// Returns E[1 − ‖√(σ² + ε)·dx‖²/‖g‖²] over gradients g of N(0, 1): near 2/d.
 double removed_share(std::size_t d, double deviation, double epsilon);
-/// The variance of that share, for ε = 0: ‖dx‖²/‖g‖² has the distribution Beta((d − 2)/2, 1).
+/// Returns the variance of that share for ε = 0: ‖dx‖²/‖g‖² has the distribution Beta((d − 2)/2,
+/// 1).
 double removed_share_variance(std::size_t d);
 
 // BatchNorm's statistics of B samples of N(μ, σ²), in units of σ and σ²: B·s²/σ² has the
 // distribution χ² with B − 1 degrees of freedom (Cochran 1934).
 
-/// √E[(m − μ)²]/σ.
+/// Returns √E[(m − μ)²]/σ.
 double batch_mean_error(std::size_t batch);
-/// √E[(s² − σ²)²]/σ², with the variance that divides by B.
+/// Returns √E[(s² − σ²)²]/σ², with the variance that divides by B.
 double batch_variance_error(std::size_t batch);
-/// The standard deviation of ((s² − σ²)/σ²)² ÷ its mean; of the squared error of m it is √2.
+/// Returns the standard deviation of ((s² − σ²)/σ²)² ÷ its mean; for the squared error of m it is
+/// √2.
 double batch_variance_error_spread(std::size_t batch);
 
-/// Moments of values of which `share` are replaced by 0, as padding does.
+/// Returns the moments of values of which `share` are replaced by 0, as with padding.
 Moments padded(const Moments& values, double share);
 
 // Storage in 16 bits, rounded to nearest.
 
 struct StorageFormat {
   int fraction_bits = 0;
-  int least_exponent = 0;     ///< of a number that is not subnormal
-  double overflows_from = 0;  ///< what is stored as infinity
+  int least_exponent = 0;     ///< of the smallest normal number
+  double overflows_from = 0;  ///< values from here on are stored as infinity
 };
 inline constexpr StorageFormat kFloat16Format{10, -14, 65520};
 inline constexpr StorageFormat kBFloat16Format{7, -126, 0x1.FFp127};
 
-/// Up to this all is stored as 0: half of the smallest subnormal, a tie that goes to even.
+/// Returns the largest value stored as 0: half of the smallest subnormal, a tie that rounds to
+/// even.
 double vanishes_to(const StorageFormat& format);
-/// What is stored of a value ≥ 0, but for its rounding: itself, 0 or infinity.
+/// Returns the stored form of a value ≥ 0, without its rounding: itself, 0 or infinity.
 double stored(const StorageFormat& format, double value);
-/// The standard deviation of the output where the values are ±σ and every step of the norm is
-/// stored in the format.
+/// Returns the standard deviation of the output for values ±σ if every step of the norm is stored
+/// in the format.
 double stored_statistics_output(const StorageFormat& format, double deviation, double epsilon);
-/// √E[rounding error²] of a value of N(0, σ²): uniform within ±half of the distance of numbers.
+/// Returns √E[rounding error²] of a value of N(0, σ²). The error is uniform within ±half of the
+/// distance between numbers.
 double storage_error(const StorageFormat& format, double deviation);
 
-/// The share of N(0, 1) from low to high.
+/// Returns the share of N(0, 1) between low and high.
 double normal_share(double low, double high);
 
 }  // namespace addnorm::theory

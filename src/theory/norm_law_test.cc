@@ -19,7 +19,7 @@ double mean(const Vector& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-/// LayerNorm as it is written down.
+/// LayerNorm by its definition.
 Vector normalize(Vector x, double epsilon) {
   const double center = mean(x);
   double variance = 0;
@@ -46,7 +46,7 @@ Vector draw(std::size_t n, Distribution distribution, std::mt19937_64& engine) {
 }
 
 TEST(NormLaw, OutputDeviationIsThatOfAnActualRow) {
-  // (1, 3): σ is 1, and the outputs are ∓ what is asked for.
+  // For (1, 3), σ is 1, and the outputs are ∓ the expected value.
   for (const double epsilon : {0.0, 1e-5, 0.5}) {
     EXPECT_NEAR(output_deviation({.epsilon = epsilon}, 1), normalize({1, 3}, epsilon)[1], 1e-15);
   }
@@ -109,9 +109,9 @@ TEST(NormLaw, SumMomentsAreThoseOfTheSum) {
   }
 }
 
-// What docs/theory.md and the lab say of F × 10, without any of the laws above.
+// Tests the statements of docs/theory.md and the lab about F × 10, without the laws above.
 
-/// The middle of an odd number of values.
+/// Returns the middle of an odd number of values.
 double median(Vector values) {
   std::ranges::sort(values);
   return values[values.size() / 2];
@@ -191,7 +191,7 @@ TEST(NormLaw, JacobianIsThatOfDifferences) {
 }
 
 TEST(NormLaw, RemovedShareVariesAsBetaSays) {
-  // Without mean and x̂: 4 of 6 dimensions of a random direction are left.
+  // Without the mean and x̂, a random direction keeps 4 of 6 dimensions.
   constexpr std::size_t kDraws = 100'000;
   std::mt19937_64 engine(4);
   double squares = 0;

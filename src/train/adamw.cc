@@ -12,7 +12,7 @@
 namespace addnorm {
 namespace {
 
-constexpr std::size_t kBlock = 16384;  // values that are worth a thread
+constexpr std::size_t kBlock = 16384;  // the smallest work of one thread, in values
 constexpr std::size_t kLanes = 16;
 
 }  // namespace
@@ -62,7 +62,7 @@ void AdamW<T>::step(double learning_rate, double gradient_scale) {
 
 namespace {
 
-/// Σ v² in lanes, which a compiler adds up side by side.
+/// Returns Σ v² in lanes, which a compiler vectorizes.
 template <typename T>
 double squared_norm(std::span<const T> values) {
   std::array<double, kLanes> sums{};

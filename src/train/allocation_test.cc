@@ -1,5 +1,5 @@
-// The training loop allocates nothing after its first step, besides what oneDNN does in its
-// products. This program's operator new counts.
+// After its first step the training loop allocates nothing, except within oneDNN's products. This
+// program's operator new counts allocations.
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ void* operator new(std::size_t size) {
 void* operator new(std::size_t size, std::align_val_t alignment) {
   return allocate(size, static_cast<std::size_t>(alignment), __builtin_return_address(0));
 }
-// Not inlined: GCC would see memory of new given to free, and warn.
+// It is not inlined: GCC would see memory of new passed to free, and warn.
 [[gnu::noinline]] void operator delete(void* memory) noexcept {
   std::free(memory);
 }
@@ -51,7 +51,7 @@ void* operator new(std::size_t size, std::align_val_t alignment) {
 namespace addnorm::train {
 namespace {
 
-/// How many allocations each of a few steps makes.
+/// Returns the number of allocations of each of a few steps.
 template <typename T>
 std::vector<std::size_t> allocations_of_steps(const char* placement) {
   Decoder<T> decoder({.block = {.d_model = 32, .n_heads = 2, .d_ff = 64, .dropout = 0.1},

@@ -45,7 +45,7 @@ void ByteText::copy_window(std::size_t begin, std::span<std::int32_t> inputs,
 
 double ByteText::unigram_loss() const {
   std::array<double, 256> counts{};
-  counts.fill(1);  // so that a byte that only validation has costs something finite
+  counts.fill(1);  // so that a byte only in the validation part has a finite cost
   for (std::size_t i = 0; i < training_size_; ++i) ++counts[static_cast<unsigned char>(text_[i])];
   const double total = static_cast<double>(training_size_) + 256;
   double loss = 0;

@@ -11,21 +11,21 @@
 
 namespace addnorm::train {
 
-/// Text as bytes, its last tenth kept for validation. A sample is a window of context + 1 bytes:
-/// inputs and, one further, targets.
+/// A text as bytes, with its last tenth for validation. A sample is a window of context + 1 bytes:
+/// the inputs, and the targets, shifted by one.
 class ByteText {
  public:
-  /// Error if the text is too short for a window in each part.
+  /// Throws an Error if the text is too short for a window in each part.
   ByteText(std::string text, std::size_t context);
 
-  /// Fills inputs and targets, batch × context each, with windows drawn from the training part.
+  /// Fills inputs and targets, batch × context each, with random windows of the training part.
   void sample(TorchGenerator& generator, std::span<std::int32_t> inputs,
               std::span<std::int32_t> targets) const;
-  /// The same with windows spread evenly over the validation part.
+  /// Fills them with windows spread evenly over the validation part.
   void validation(std::span<std::int32_t> inputs, std::span<std::int32_t> targets) const;
 
-  /// The cross entropy of the validation part under the training part's byte frequencies, in nats:
-  /// the loss of a model that has learned which bytes are frequent, and nothing of their order.
+  /// Returns the cross entropy of the validation part under the training part's byte frequencies,
+  /// in nats. It is the loss of a model that knows the frequencies of bytes but not their order.
   double unigram_loss() const;
 
   std::size_t size() const { return text_.size(); }

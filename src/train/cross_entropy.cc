@@ -22,7 +22,8 @@ double cross_entropy(MatrixView<const T> logits, std::span<const std::int32_t> t
     require(target >= 0 && std::size_t(target) < logits.cols,
             "cross_entropy: target {} is outside the vocabulary of {}", target, logits.cols);
   }
-  static thread_local std::vector<double> memory;  // of the caller, who adds up in the rows' order
+  // of the caller, which adds up in the rows' order
+  static thread_local std::vector<double> memory;
   memory.resize(logits.rows);
   const std::span<double> losses = memory;
   const T share = T{1} / static_cast<T>(logits.rows);

@@ -10,7 +10,7 @@ namespace addnorm::train {
 namespace {
 
 constexpr std::size_t kLine = 16;      // values: parts begin at cache lines
-constexpr std::size_t kGrain = 16384;  // values that are worth a thread
+constexpr std::size_t kGrain = 16384;  // the smallest work of one thread, in values
 
 /// Calls copy(gradient, place) for each parameter, with its place in the bucket.
 template <typename T, typename Copy>
@@ -58,7 +58,8 @@ void GradientSum<T>::finish() {
   added_up_ = arrived_ = 0;
 }
 
-/// One after the other, so that all processes start in one order what they start.
+/// Works on one bucket after the other, so that all processes start their operations in the same
+/// order.
 template <typename T>
 template <typename Ready>
 void GradientSum<T>::advance(const Ready& is_ready) {

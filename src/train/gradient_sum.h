@@ -9,17 +9,17 @@
 
 namespace addnorm::train {
 
-/// Adds up the gradients of all processes, bucket by bucket, while backward goes on. Process r gets
-/// part r of a bucket from everybody, adds it up in order of rank, and gives the sum to everybody:
-/// so the order is ours, and all end with the same bits. Allocates only when it is made.
+/// Adds up the gradients of all processes, bucket by bucket, during backward. Process r receives
+/// part r of a bucket from every process, adds it up in order of rank, and sends the sum to every
+/// process. So all processes have the same bits. Only the constructor allocates.
 template <typename T>
 class GradientSum {
  public:
-  /// A bucket is the parameters whose gradients travel together. They must outlive this.
+  /// A bucket is a set of parameters whose gradients are sent together. They must outlive this.
   GradientSum(Communicator& world, std::vector<ParameterList<T>> buckets);
 
-  /// Starts on a bucket whose gradients are complete here, and looks after those on their way;
-  /// does not wait. Every process starts the same buckets in the same order.
+  /// Starts a bucket whose gradients are complete here, and advances those in progress; does not
+  /// wait. Every process starts the same buckets in the same order.
   void start(std::size_t bucket);
   /// Waits until the gradients of all started buckets are the sums.
   void finish();
@@ -36,8 +36,8 @@ class GradientSum {
 
   Communicator& world_;
   std::vector<Bucket> buckets_;
-  std::vector<std::size_t> started_;  // in this order each is added up, and arrives
-  std::size_t added_up_ = 0;          // so many of those
+  std::vector<std::size_t> started_;  // in this order buckets are added up and sent
+  std::size_t added_up_ = 0;          // number of buckets added up so far
   std::size_t arrived_ = 0;
 };
 

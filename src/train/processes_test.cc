@@ -1,4 +1,4 @@
-// Training on several processes, with threads in their place.
+// Training on several processes, represented by threads.
 
 #include <gmock/gmock.h>
 
@@ -22,7 +22,7 @@ using testing::on_threads;
 std::vector<float> values_of(std::size_t rank, std::size_t bucket, std::size_t size) {
   std::vector<float> values(size);
   TorchGenerator(100 * rank + bucket).fill_normal(std::span(values), 0, 1e3);
-  if (size > 1) values[1] = std::array{1e8F, -1e8F, 1.0F}.at(rank % 3);  // 1 in this order alone
+  if (size > 1) values[1] = std::array{1e8F, -1e8F, 1.0F}.at(rank % 3);  // 1 only in this order
   return values;
 }
 

@@ -41,7 +41,7 @@ TEST(CrossEntropy, StaysFiniteForLogitsThatOverflowExp) {
   EXPECT_FLOAT_EQ(static_cast<float>(cross_entropy<float>(logits, targets, {})), 1e4F);
 }
 
-/// The rows go to several threads, and one row at a time to none.
+/// The rows are divided among several threads; a single row stays on the caller's.
 TEST(CrossEntropy, IsTheMeanOfItsRows) {
   constexpr std::size_t kRows = 500;
   Matrix<float> logits(kRows, 256), gradient(kRows, 256), of_row(1, 256);
@@ -111,7 +111,7 @@ TEST(LearningRate, FallsInALineOrHalfACosine) {
 }
 
 TEST(AdamW, KnowsTheNormOfAllGradients) {
-  constexpr std::size_t kLong = 100'003;  // several blocks, and no multiple of anything
+  constexpr std::size_t kLong = 100'003;  // several blocks, and no multiple of any size
   Parameter<float> weight(1, kLong, ParameterRole::kWeight);
   Parameter<float> bias(1, 3, ParameterRole::kBias);
   TorchGenerator(1).fill_normal(weight.gradient.flat());

@@ -15,8 +15,8 @@ namespace addnorm::train {
 
 namespace {
 
-/// A block's parameters each, then what stands above the blocks, then the embeddings: in backward
-/// a bucket's gradients are complete together.
+/// Returns the buckets: each block's parameters, then the final norm and head, then the embeddings.
+/// The gradients of a bucket are complete at the same time in backward.
 template <typename T>
 std::vector<ParameterList<Arithmetic<T>>> buckets(Decoder<T>& decoder) {
   Stack<T>& stack = decoder.stack();
@@ -63,8 +63,8 @@ double LearningRate::at(std::size_t step) const {
   return peak * (last_share + (1 - last_share) * left);
 }
 
-/// Forward and backward on the batches of a step. Returns their mean loss, and leaves the sum of
-/// their gradients.
+/// Runs forward and backward on the batches of a step. Returns their mean loss, and leaves the sum
+/// of their gradients.
 template <typename T>
 double Trainer<T>::accumulate(Probe<Value>* probe) {
   const std::size_t batches = options_.accumulate;
@@ -125,7 +125,7 @@ void Trainer<T>::resume(std::size_t steps) {
   go_to(steps);
 }
 
-/// The next windows are those of step `steps`.
+/// Makes the next windows those of step `steps`.
 template <typename T>
 void Trainer<T>::go_to(std::size_t steps) {
   steps_ = steps;
@@ -155,7 +155,7 @@ double Trainer<T>::probe(Probe<Value>& probe) {
   return forward_backward({.mode = Mode::kEvaluation, .probe = &probe});
 }
 
-/// This process's part of what holds something for every window of a batch.
+/// Returns this process's part of an array with entries for every window of a batch.
 template <typename T>
 template <typename V>
 std::span<V> Trainer<T>::share(std::span<V> batch) const {
@@ -163,7 +163,7 @@ std::span<V> Trainer<T>::share(std::span<V> batch) const {
   return batch.subspan(options_.world->rank() * size, size);
 }
 
-/// On this process's share of the batch. Returns the share's loss; gradients are shares of the
+/// Runs on this process's share of the batch. Returns the share's loss; gradients are shares of the
 /// batch's.
 template <typename T>
 double Trainer<T>::forward_backward(typename Decoder<T>::Step step) {

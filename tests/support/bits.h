@@ -1,7 +1,8 @@
 #pragma once
 
-/// The bits that every machine must give (docs/numerics.md), as two numbers for each type of
-/// storage: of norms, and of streams of several lanes. Forward and backward, of random values.
+/// The bits that every machine must produce (docs/numerics.md), as two numbers for each type of
+/// storage: for norms, and for streams of several lanes. They cover forward and backward of random
+/// values.
 
 #include <cstdint>
 #include <string_view>
@@ -27,7 +28,7 @@ class Digest {
   std::uint64_t value_ = 0xCBF29CE484222325;
 };
 
-/// Values that need no library: `centre` plus or minus up to 1.
+/// Returns values that need no library: `centre` ± up to 1.
 template <typename T>
 std::vector<T> values(std::size_t count, std::uint32_t seed, float centre) {
   std::vector<T> result;
@@ -160,7 +161,7 @@ inline std::vector<Bits> bits_of_this_machine() {
           bits_of<Float16, Float16>("float16"), bits_of<float, BFloat16>("float32 and bfloat16"),
           bits_of<float, Float16>("float32 and float16")};
 }
-// Where the arithmetic of the kernels changes, and only there, these change too.
+// These change exactly when the arithmetic of the kernels changes.
 inline std::vector<Bits> bits_of_every_machine() {
   return {{"float32", 0xA9CDE3D2C4936657, 0x028871281B1C3F90},
           {"bfloat16", 0x4B40BEB031F9C73D, 0x6854F772E8DD24FA},

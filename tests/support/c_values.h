@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the tests of the C interface draw, and how they say it in C.
+/// Random arguments of the tests of the C interface, in C++ and in C.
 
 #include <rapidcheck.h>
 
@@ -36,7 +36,7 @@ std::vector<T> numbers(std::size_t size) {
   return values;
 }
 
-/// The values, or none.
+/// Returns the values, or none.
 template <typename T>
 std::vector<T> perhaps(const std::vector<T>& values) {
   return *rc::gen::arbitrary<bool>() ? values : std::vector<T>();
@@ -58,7 +58,7 @@ inline NormOptions any_options(const std::vector<NormKind>& kinds,
           .alpha = *rc::gen::element(0.5, 1.3)};
 }
 
-/// The same norm, with zeros where C means something else by them.
+/// Returns the same norm for C, without zeros that mean something else there.
 inline addnorm_norm_options c_options(const NormOptions& o) {
   return {.size = sizeof(addnorm_norm_options),
           .kind = static_cast<std::int32_t>(o.kind),

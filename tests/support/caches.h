@@ -7,8 +7,8 @@
 
 namespace addnorm::testing {
 
-/// From now on kernels plan as on this machine with caches of so many bytes. use_this_machine()
-/// ends that.
+/// Makes kernels plan as on this machine with caches of these sizes in bytes. use_this_machine()
+/// ends it.
 inline void use_caches(std::size_t last_level, std::optional<std::size_t> l1 = {}) {
   kernels::use_this_machine();
   kernels::Machine other = kernels::machine();

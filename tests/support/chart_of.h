@@ -8,7 +8,7 @@
 
 namespace addnorm {
 
-/// A chart of one curve over 0, 1, …
+/// Returns a chart of one curve over 0, 1, …
 inline report::Chart chart_of(std::vector<double> y,
                               report::AxisScale scale = report::AxisScale::kLinear) {
   report::Series series{.name = "curve", .x = {}, .y = std::move(y)};

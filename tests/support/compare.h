@@ -17,8 +17,8 @@ std::vector<double> to_double(const Range& values) {
   return {std::ranges::begin(values), std::ranges::end(values)};
 }
 
-/// The largest of several errors. std::max would drop a NaN; here it is a failure of the test,
-/// which says where it is, and the largest error is infinite from then on.
+/// The largest of several errors. std::max would drop a NaN; here it fails the test with its
+/// position, and the largest error is infinite from then on.
 class LargestError {
  public:
   template <typename Place>
@@ -36,7 +36,8 @@ class LargestError {
   double largest_ = 0;
 };
 
-/// max |actual − expected|; infinite and a failure where a value is NaN or the lengths differ.
+/// Returns max |actual − expected|; infinite, with a failure, if a value is NaN or the lengths
+/// differ.
 template <std::ranges::contiguous_range Actual, std::ranges::contiguous_range Expected>
 double max_error(const Actual& actual, const Expected& expected) {
   if (std::ranges::size(actual) != std::ranges::size(expected)) {
@@ -51,7 +52,7 @@ double max_error(const Actual& actual, const Expected& expected) {
   return error;
 }
 
-/// max |value|; likewise.
+/// Returns max |value|; infinite, with a failure, if a value is NaN.
 template <std::ranges::contiguous_range Range>
 double max_abs(const Range& values) {
   LargestError largest;
@@ -61,7 +62,7 @@ double max_abs(const Range& values) {
   return largest;
 }
 
-/// max |actual − expected| ÷ max |expected|, or ÷ `least` where that is larger.
+/// Returns max |actual − expected| ÷ max |expected|, or ÷ `least` if that is larger.
 template <std::ranges::contiguous_range Actual, std::ranges::contiguous_range Expected>
 double relative_error(const Actual& actual, const Expected& expected, double least = 0) {
   const double largest = std::max(max_abs(expected), least);
@@ -69,7 +70,7 @@ double relative_error(const Actual& actual, const Expected& expected, double lea
   return largest > 0 ? error / largest : error;
 }
 
-/// Whether two ranges hold the same bits, so that NaN equals NaN and 0 differs from −0.
+/// Returns whether two ranges hold the same bits, so that NaN equals NaN and 0 differs from −0.
 template <std::ranges::contiguous_range Range1, std::ranges::contiguous_range Range2>
 bool same_bits(const Range1& a, const Range2& b) {
   static_assert(sizeof(a[0]) == sizeof(b[0]));

@@ -1,4 +1,4 @@
-/// The comparisons that other tests rely on fail on NaN and on lengths that differ, and say so.
+/// The comparisons that other tests use must fail on NaN and on different lengths, with a message.
 
 #include "support/compare.h"
 
@@ -46,7 +46,7 @@ TEST(Compare, FailsOnLengthsThatDiffer) {
   EXPECT_EQ(error, INFINITY);
 }
 
-/// Σx², whose gradient is 2x.
+/// The error for Σx², whose gradient is 2x.
 double gradient_error_of_square(const Vector& gradient) {
   Vector x{1, -2, 3};
   return gradient_error(x, gradient, [&] { return x[0] * x[0] + x[1] * x[1] + x[2] * x[2]; });

@@ -12,7 +12,7 @@
 
 namespace addnorm::testing {
 
-/// Values in the memory of the device.
+/// An array in the memory of the device.
 template <typename T>
 class DeviceArray {
  public:
@@ -48,7 +48,7 @@ class DeviceArray {
   T* data_ = nullptr;
 };
 
-/// Of any type of storage: to_double() takes no 16-bit ones.
+/// Converts any type of storage; to_double() does not support 16-bit types.
 template <typename T>
 std::vector<double> doubles(const std::vector<T>& values) {
   std::vector<double> result;

@@ -8,7 +8,7 @@
 
 namespace addnorm::testing {
 
-/// The claims that the measurement denies.
+/// Returns the claims that the measurement refutes.
 inline std::vector<std::string> denied(const lab::FigureResult& result) {
   std::vector<std::string> claims;
   for (const lab::Check& check : result.checks) {
@@ -18,7 +18,7 @@ inline std::vector<std::string> denied(const lab::FigureResult& result) {
   return claims;
 }
 
-/// The figure with these options, and its own for what they leave out.
+/// Runs the figure with these options, and its defaults for missing ones.
 inline lab::FigureResult run_figure(std::string_view name, const lab::FigureOptions& options) {
   const lab::Figure& figure = lab::find_figure(name);
   return figure.run(lab::complete(figure, options));

@@ -1,8 +1,8 @@
 #pragma once
 
-/// What the tests Fuzz.* share: random choices, how near a result must be to float64, and the loop
-/// over seeds and instruction sets. Case n is made from the seed n alone. ADDNORM_FUZZ_SECONDS says
-/// for how long, ADDNORM_FUZZ_SEED which case comes first (CONTRIBUTING.md).
+/// The parts that the tests Fuzz.* share: random choices, tolerances relative to float64, and the
+/// loop over seeds and instruction sets. Case n depends only on the seed n. ADDNORM_FUZZ_SECONDS
+/// sets the duration, ADDNORM_FUZZ_SEED the first case (CONTRIBUTING.md).
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@
 
 namespace addnorm::testing {
 
-/// How a type rounds.
+/// The rounding of a type.
 template <typename T>
 struct Rounding;
 template <>
@@ -42,15 +42,14 @@ struct Rounding<Float16> {
   static constexpr double kRelative = 0x1p-11, kSmallest = 0x1p-24, kLargest = 65504;
 };
 
-/// The error that float32 arithmetic may make, some 8 roundings, relative to the terms that a
-/// result is made of.
+/// The error of float32 arithmetic, about 8 roundings, relative to the terms of a result.
 inline constexpr double kArithmetic = 5e-7;
-/// What float32 arithmetic may lose where a product is subnormal, in these units.
+/// The unit of the error of subnormal products in float32.
 inline constexpr double kSubnormal = 0x1p-126;
-/// Terms above it may overflow on their way.
+/// Larger terms may overflow on the way.
 inline constexpr double kOverflow = Rounding<float>::kLargest / 8;
 
-/// A result, and the size of the terms that it is made of.
+/// A result, and the size of its terms.
 struct Expected {
   double value = 0;
   double terms = 0;
@@ -59,14 +58,15 @@ struct Expected {
     value += other.value;
     terms += other.terms;
   }
-  /// As float32 multiplies it.
+  /// Returns the product with a factor in float32.
   Expected times(double factor) const {
     const bool overflows = terms > kOverflow && !std::isnan(value);
     return {value * factor, overflows ? INFINITY : terms * std::abs(factor) + kSubnormal};
   }
 };
 
-/// Whether `actual` is as expected but for float32 arithmetic and the rounding of its type.
+/// Whether `actual` is the expected value, within the errors of float32 arithmetic and the rounding
+/// of its type.
 template <typename T>
 ::testing::AssertionResult is_near(T actual, const Expected& expected) {
   using Type = Rounding<T>;
@@ -84,7 +84,8 @@ template <typename T>
          << fmt::format("{} instead of {} ± {:.2g}", value, expected.value, error + rounding);
 }
 
-/// The same bits, where NaN is NaN: which of two NaN a sum takes is the compiler's choice.
+/// Whether the numbers have the same bits, where all NaN are equal: the compiler chooses which of
+/// two NaN a sum returns.
 template <std::ranges::contiguous_range Range>
 bool same_numbers(const Range& a, const Range& b) {
   return std::ranges::equal(a, b, [](const auto& v, const auto& w) {
@@ -111,7 +112,8 @@ class Choices {
     for (float& value : values) value = static_cast<float>(mean + deviation * normal_(engine_));
     return values;
   }
-  /// Numbers of any mean, spread and size; some rows are constant, or hold NaN or an infinity.
+  /// Returns numbers of any mean, spread and size; some rows are constant, or hold NaN or an
+  /// infinity.
   std::vector<float> row(std::size_t size) {
     const double deviation = one_in(3) ? scale() : 1;
     const double mean = of({0.0, 0.0, 1.0, 1e3, 1e5}) * deviation;
@@ -146,19 +148,21 @@ class Choices {
   std::normal_distribution<double> normal_;
 };
 
-/// Added to what must be NaN: sets with NaN or infinity whole, and equal values without ε.
+/// Returns a term for values that must be NaN: sets with NaN or infinity as a whole, and equal
+/// values without ε.
 inline double nan_where_needed(double deviation) {
   return std::isfinite(deviation) && deviation > 0 ? 0.0 : NAN;
 }
 
-/// The results of one row of a norm, whose `x` are known exactly.
+/// The reference for one row of a norm whose `x` is known exactly.
 struct RowTruth {
   bool has_dx = true;  ///< whether 1/deviation is a float
   std::vector<Expected> y, dx, d_gamma, d_beta;
 
   RowTruth(kernels::reference::Norm norm, const std::vector<double>& dy) {
     const NormOptions& options = norm.options;
-    // A shift changes no LayerNorm, and then the reference loses no digits to a large mean.
+    // A shift does not change LayerNorm, and it saves the reference from a loss of digits to a
+    // large mean.
     const double shift = options.kind == NormKind::kLayer ? norm.x[0] : 0;
     for (double& value : norm.x) value -= shift;
     const auto out = norm_forward(norm);
@@ -168,7 +172,7 @@ struct RowTruth {
     const double deviation = out.deviation[0];
     has_dx = !(deviation < 1 / Rounding<float>::kLargest);
     const double nan = nan_where_needed(deviation);
-    const double spread = std::sqrt(out.variance[0]) / deviation;  // x̂'s
+    const double spread = std::sqrt(out.variance[0]) / deviation;  // of x̂
     std::vector<double> factor(cols, options.output_scale);
     double g_squares = 0;
     for (std::size_t i = 0; i < cols; ++i) {
@@ -195,7 +199,7 @@ inline double environment(const char* name, double otherwise) {
   return value == nullptr ? otherwise : std::strtod(value, nullptr);
 }
 
-/// Every loop with any numbers; for one case in four what plan() says.
+/// Returns any plan with any numbers; in one case of four, plan() decides.
 inline std::optional<kernels::Plan> any_plan(std::uint64_t seed) {
   using kernels::Loop, kernels::Stores;
   Choices choose(seed);
@@ -212,7 +216,7 @@ inline std::optional<kernels::Plan> any_plan(std::uint64_t seed) {
 }
 
 /// Tries cases, one seed after the other, until this test's share of the time is over. A case is
-/// run on the instruction set in use, held against the truth, and then run on all others.
+/// run on the instruction set in use, compared with the reference, and then run on all others.
 template <typename Case>
 void fuzz() {
   constexpr double kTests = 11;

@@ -9,7 +9,7 @@
 
 namespace addnorm::testing {
 
-/// A number as a GGUF file has it.
+/// Returns a number in GGUF's format.
 template <typename T>
 std::string gguf_bytes(T value) {
   std::string bytes(sizeof value, '\0');
@@ -20,13 +20,13 @@ inline std::string gguf_text(std::string_view text) {
   return gguf_bytes<std::uint64_t>(text.size()) + std::string(text);
 }
 
-/// Writes a GGUF file, or one with a flaw.
+/// Writes a GGUF file, or an invalid one.
 class GgufWriter {
  public:
   std::uint32_t version = 3;
   std::size_t alignment = 32;  ///< between tensors
 
-  /// `type`: the number of a type of metadata.
+  /// `type` is the number of a metadata type.
   void add(std::string_view key, std::uint32_t type, const std::string& value) {
     metadata_ += gguf_text(key) + gguf_bytes(type) + value;
     ++keys_;
@@ -36,7 +36,7 @@ class GgufWriter {
   void add(std::string_view key, bool value) { add(key, 7, std::string(1, value ? '\1' : '\0')); }
   void add(std::string_view key, const char* value) { add(key, 8, gguf_text(value)); }
 
-  /// `sizes`: the fastest first; `type`: ggml's number, 0 is F32.
+  /// `sizes` has the fastest size first; `type` is ggml's number, 0 for F32.
   void add_tensor(std::string_view name, const std::vector<std::uint64_t>& sizes,
                   std::uint32_t type, const std::string& bytes) {
     add_entry(name, sizes, type, data_.size());
@@ -48,7 +48,7 @@ class GgufWriter {
     add_tensor(name, sizes, 0,
                {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
   }
-  /// The entry of a tensor alone.
+  /// Adds only the entry of a tensor.
   void add_entry(std::string_view name, const std::vector<std::uint64_t>& sizes, std::uint32_t type,
                  std::uint64_t offset) {
     table_ += gguf_text(name) + gguf_bytes(static_cast<std::uint32_t>(sizes.size()));

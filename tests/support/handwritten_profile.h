@@ -11,7 +11,7 @@
 
 namespace addnorm::doctor {
 
-/// The entry at a site of the last step; a new one if there is none.
+/// Returns the entry at a site of the last step; a new one if there is none.
 inline ProfileEntry& at(Subject& subject, const Site& site) {
   for (ProfileEntry& entry : subject.profile.entries) {
     if (entry.site == site) return entry;
@@ -26,19 +26,19 @@ inline probe::SumFit& sum_at(Subject& subject, std::size_t layer, SublayerKind s
   return at(subject, layer, sublayer, Point::kSum).sum.value();
 }
 
-/// The fit of the norm before a sublayer; a new one if there is none.
+/// Returns the fit of the norm before a sublayer; a new one if there is none.
 inline probe::NormFit& norm_at(Subject& subject, std::size_t layer, SublayerKind sublayer) {
   ProfileEntry& entry = at(subject, layer, sublayer, Point::kBefore);
   if (!entry.norm) entry.norm.emplace();
   return *entry.norm;
 }
 
-/// The divisor of a sound norm over rows of deviation 1.
+/// Returns the divisor of a sound norm over rows of deviation 1.
 inline probe::DivisorFit sound_divisor() {
   return {.divisor = 1, .deviation = 1, .scale = 1, .noise = 1e-7};
 }
 
-/// Two layers of a trained pre-norm network of which only sound sums are known.
+/// Returns two layers of a trained pre-norm network, of which only sound sums are known.
 inline Subject sound() {
   Subject subject;
   subject.profile.model = {.d_model = 8, .n_layers = 2, .placement = "pre", .norm = NormKind::kRms};
@@ -57,7 +57,7 @@ inline Subject sound() {
   return subject;
 }
 
-/// "rule, where" of each finding, and " (note)" behind a note.
+/// Returns "rule, where" for each finding; " (note)" follows a note.
 inline std::vector<std::string> words_of(const std::vector<Finding>& findings) {
   std::vector<std::string> list;
   for (const Finding& f : findings) {

@@ -1,4 +1,4 @@
-// What a server answers to a request, byte by byte.
+// A server's answers to requests, byte by byte.
 
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace addnorm::testing {
 
-/// Status 0: there was no answer.
+/// Status 0 means that there was no answer.
 struct HttpAnswer {
   int status = 0;
   std::map<std::string, std::string> headers;  ///< names in lower case
@@ -49,7 +49,7 @@ inline HttpAnswer parse_answer(const std::string& text) {
   return answer;
 }
 
-/// A connection to a port of this machine; what it does not get within 20 s is an end.
+/// Connects to a port of this machine; a read or write that takes 20 s ends the connection.
 inline int connect_to(int port) {
   const int connection = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -65,8 +65,7 @@ inline int connect_to(int port) {
   return -1;
 }
 
-/// Sends what it is given to a port of this machine and reads until the server closes the
-/// connection.
+/// Sends a request to a port of this machine, and reads until the server closes the connection.
 inline std::string exchange(int port, const std::string& request) {
   const int connection = connect_to(port);
   if (connection < 0) return "";
@@ -77,8 +76,8 @@ inline std::string exchange(int port, const std::string& request) {
   return answer;
 }
 
-/// The answer to one request that asks for an end of the connection. That it is as long as it says
-/// is checked here.
+/// Returns the answer to one request that asks the server to close the connection. It checks that
+/// the length is the announced one.
 inline HttpAnswer ask(int port, const std::string& request) {
   HttpAnswer answer = parse_answer(exchange(port, request));
   const bool has_body = answer.status != 0 && !request.starts_with("HEAD ");
@@ -88,7 +87,7 @@ inline HttpAnswer ask(int port, const std::string& request) {
   return answer;
 }
 
-/// GET, with header lines that each end in "\r\n".
+/// Sends GET with header lines that each end in "\r\n".
 inline HttpAnswer get(int port, const std::string& path, const std::string& headers = "") {
   return ask(port, "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" +
                        headers + "\r\n");

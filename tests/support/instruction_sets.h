@@ -8,7 +8,7 @@
 
 namespace addnorm::testing {
 
-/// Those of this machine, the best first.
+/// Returns the instruction sets of this machine, the best first.
 inline std::vector<std::string> all_instruction_sets() {
   std::istringstream list{std::string(kernels::instruction_sets())};
   std::vector<std::string> names;

@@ -12,11 +12,11 @@
 
 namespace addnorm::testing {
 
-/// Those that have statistics.
+/// The kinds that have statistics.
 inline constexpr NormKind kAllKinds[] = {NormKind::kLayer, NormKind::kRms, NormKind::kBatch,
                                          NormKind::kInstance, NormKind::kGroup};
 
-/// Every combination of options for one kind, with an ε that shows and with none.
+/// Returns every combination of options for one kind, with a visible ε and with none.
 inline std::vector<NormOptions> every_option(NormKind kind) {
   std::vector<NormOptions> all;
   for (const double epsilon : {0.25, 0.0}) {
@@ -46,15 +46,15 @@ inline std::string describe(const NormOptions& o) {
       static_cast<int>(o.variance), static_cast<int>(o.gamma_form), o.groups, o.output_scale);
 }
 
-/// A norm of any kind with random data, all that its forward and backward write, and the
-/// reference's answer. Rows of features have one position. A test changes the members before it
-/// calls.
+/// A norm of any kind with random data, all outputs of its forward and backward, and the
+/// reference's results. Rows of features have one position. A test changes the members before it
+/// makes the calls.
 template <typename T>
 struct NormCase {
   NormOptions options;
   kernels::reference::Shape shape;
   std::vector<T> x, gamma, beta, dy;
-  std::vector<T> alpha, shift, d_alpha, d_shift;  // of kDyT and kDerf
+  std::vector<T> alpha, shift, d_alpha, d_shift;  // for kDyT and kDerf
   std::vector<T> y, dx, d_gamma, d_beta, workspace;
   std::vector<NormStatistics<T>> statistics;
 

@@ -1,4 +1,4 @@
-// The program itself, as a child process.
+// The program as a child process.
 
 #pragma once
 
@@ -29,14 +29,14 @@ inline std::vector<std::string> split(const std::string& text) {
   return {std::istream_iterator<std::string>(words), {}};
 }
 
-/// How the program ended.
+/// The program's exit status and output.
 struct Result {
   int status = -1;
   std::string out;
   std::string err;
 };
 
-/// Becomes the program, with the given files as its outputs.
+/// Replaces this process by the program, with the given files as its outputs.
 [[noreturn]] inline void become_program(const std::filesystem::path& folder,
                                         const std::vector<std::string>& arguments, int out,
                                         int err) {
@@ -64,12 +64,12 @@ inline std::string read_to_end(int file) {
   return text;
 }
 
-/// A folder, and the program as a child process in it: what it prints, how it ends, and which files
-/// it leaves.
+/// A folder in which the program runs as a child process. Tests check its output, its exit status
+/// and the files that it leaves.
 class ProgramTest : public ::testing::Test {
  protected:
   ProgramTest() {
-    // What the program's text depends on.
+    // The environment that the program's text depends on.
     ::setenv("LC_ALL", "C.UTF-8", 1);
     ::setenv("COLUMNS", "80", 1);
     ::setenv("TERM", "xterm-256color", 1);
@@ -91,7 +91,7 @@ class ProgramTest : public ::testing::Test {
   }
   Result run(const std::string& words) const { return run(split(words)); }
 
-  /// What the program prints on a terminal.
+  /// Returns the program's output on a terminal.
   std::string run_on_terminal(const std::string& words) const {
     int terminal = -1;
     const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
@@ -102,7 +102,7 @@ class ProgramTest : public ::testing::Test {
     return text;
   }
 
-  /// Runs what must succeed; its standard output is one JSON document.
+  /// Runs words that must succeed; standard output must be one JSON document.
   nlohmann::ordered_json run_json(const std::string& words) const {
     const Result result = run(words);
     EXPECT_EQ(result.status, 0) << result.err;
@@ -110,7 +110,7 @@ class ProgramTest : public ::testing::Test {
     return nlohmann::ordered_json::parse(result.out);
   }
 
-  /// Runs what must fail: with status 2 and one line that holds `part`, and nothing else.
+  /// Runs words that must fail, with status 2, one line that contains `part`, and no other output.
   void expect_error(const std::vector<std::string>& arguments, const std::string& part) const {
     const auto before = contents();
     const Result result = run(arguments);

@@ -17,7 +17,8 @@
 
 namespace addnorm::testing {
 
-/// Where threads that play processes leave what they send: for each operation what each rank sends.
+/// The exchange of data between threads that act as processes: for each operation, each rank's
+/// data.
 class Meeting {
  public:
   explicit Meeting(std::size_t size) : size_(size) {}
@@ -55,8 +56,8 @@ class Meeting {
   std::map<Operation, Sent> sent_;
 };
 
-/// A thread as a process. What it has started seems complete only now and then, at other times on
-/// each rank, as on a network.
+/// A thread as a process. Its operations seem complete only now and then, at other times on each
+/// rank, as on a network.
 class ThreadAsProcess final : public train::Communicator {
  public:
   ThreadAsProcess(Meeting& meeting, std::size_t rank)
@@ -119,7 +120,7 @@ class ThreadAsProcess final : public train::Communicator {
   std::map<std::size_t, Started> slots_;
 };
 
-/// Calls body(communicator) on `size` threads, one for each rank. Returns what each has returned.
+/// Calls body(communicator) on `size` threads, one for each rank. Returns all results.
 template <typename Body>
 auto on_threads(std::size_t size, const Body& body) {
   Meeting meeting(size);
@@ -127,7 +128,7 @@ auto on_threads(std::size_t size, const Body& body) {
   std::vector<std::jthread> threads;
   for (std::size_t rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
-      omp_set_num_threads(1);  // more would wait for each other
+      omp_set_num_threads(1);  // more threads would wait for each other
       ThreadAsProcess process(meeting, rank);
       results[rank] = body(process);
     });

@@ -1,5 +1,5 @@
-// Each case uses a public template with types that the library does not have. It must not compile,
-// and the message must list the types that there are. Without a case all compiles.
+// Each case uses a public template with unsupported types. It must not compile, and the message
+// must list the supported types. Without a case everything compiles.
 
 #include "addnorm/cuda.h"
 #include "addnorm/lanes.h"

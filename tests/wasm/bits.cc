@@ -10,7 +10,7 @@
 
 namespace addnorm {
 
-/// What types of storage have other bits than on every machine, a line each.
+/// Returns the types of storage whose bits differ from those of every machine, a line each.
 ADDNORM_EXPORT(other_bits) const char* other_bits() {
   static std::string lines;
   lines.clear();

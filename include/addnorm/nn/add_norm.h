@@ -14,27 +14,27 @@
 
 namespace addnorm {
 
-/// The sizes and norms of one Add & Norm, and where in the stack it stands.
+/// The sizes and norms of one Add & Norm, and its place in the stack.
 struct AddNormOptions {
   std::size_t d_model = 0;
-  NormOptions norm = {};  ///< of every norm in it
+  NormOptions norm = {};  ///< for all its norms
   Affine affine = Affine::kGammaBeta;
   double dropout = 0;  ///< probability, on the branch
-  Depth depth = {};    ///< for factors, and for dropout's place: each layer needs its own
-  SublayerKind sublayer = SublayerKind::kAttention;  ///< for probes, and for dropout's place
-  std::size_t lanes = 1;                             ///< of the stream that it reads
+  Depth depth = {};    ///< for factors and for dropout's random numbers: each layer needs its own
+  SublayerKind sublayer = SublayerKind::kAttention;  ///< likewise, and for probes
+  std::size_t lanes = 1;  ///< number of lanes of the stream that it reads
 };
 
 /// Add & Norm around one sublayer F, in the five slots of a Placement:
 ///
 ///     h = before(x);  f = inside(F(h));  s = skip ⊙ x + gain ⊙ dropout(u);  y = after(s)
 ///
-/// where u is f for most placements. A stream of several lanes has x = a·R(X) and
-/// s = A·X + b ⊗ dropout(u), of whose lanes `after` normalizes the first. Where F reads several
-/// mixes, x and h have the rows of one below those of the other, each with a `before` of its own.
+/// For most placements u is f. A stream of several lanes has x = a·R(X) and s = A·X + b ⊗
+/// dropout(u), and `after` normalizes its first lane. If F reads several mixes, x and h have the
+/// rows of all mixes, one mix after the other; each mix has a `before` of its own.
 ///
-/// Holds what its backward needs but x itself, which must keep its values until then; a forward and
-/// its backward follow each other.
+/// Keeps what backward needs, except x: the caller must keep x's values until backward. Each
+/// backward must follow its forward.
 template <typename T>
 class AddNorm {
   static_assert(check_module<T>());
@@ -44,9 +44,9 @@ class AddNorm {
 
   ADDNORM_API AddNorm(const Placement& placement, const AddNormOptions& options);
 
-  /// The stream goes in as x and comes out as y.
+  /// Replaces the stream x by y.
   ADDNORM_API void forward(ResidualStream<T>& stream, Sublayer<T>& branch, const Pass<T>& pass);
-  /// `gradient` goes in as that of y and comes out as that of x.
+  /// Replaces the gradient of y by the gradient of x.
   ADDNORM_API void backward(StreamGradient<T>& gradient, Sublayer<T>& branch, const Pass<T>& pass);
   void backward(MatrixView<Value> gradient, Sublayer<T>& branch, const Pass<T>& pass) {
     StreamGradient<T> of_one_lane(gradient);
@@ -54,11 +54,11 @@ class AddNorm {
   }
 
   ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
-  Parameter<Value>& skip() { return skip_.learned(); }  ///< empty where skip is not learned
+  Parameter<Value>& skip() { return skip_.learned(); }  ///< empty unless skip is learned
   UpdateStep<T>& update() { return update_; }
   MatrixView<const T> added() const { return u_; }        ///< u of the last forward
-  std::optional<LaneSite<T>>& lanes() { return lanes_; }  ///< of several lanes
-  /// How many lanes the stream has after it.
+  std::optional<LaneSite<T>>& lanes() { return lanes_; }  ///< present if there are several lanes
+  /// Returns the number of lanes of the stream after this Add & Norm.
   std::size_t lanes_after() const { return lanes_ ? lanes_->lanes_after() : 1; }
 
  private:
@@ -85,15 +85,15 @@ class AddNorm {
   std::optional<Norm<T>> after_;
   ResidualScale<Value> skip_, gain_;
   UpdateStep<T> update_;
-  std::optional<LaneSite<T>> lanes_;  // of several lanes
+  std::optional<LaneSite<T>> lanes_;  // present if there are several lanes
 
-  MatrixView<const Value> x_;  // of several lanes, z
+  MatrixView<const Value> x_;  // z if there are several lanes
   MatrixView<const T> u_;
-  MatrixView<const Value> s_;   // of several lanes, the first one
-  LaneList<const Value> sums_;  // of several lanes, for probes
-  Matrix<T> h_, branch_, f_;    // without `before`, h is x where T cannot read that itself
+  MatrixView<const Value> s_;   // the first lane if there are several
+  LaneList<const Value> sums_;  // all lanes, for probes; empty if there is one
+  Matrix<T> h_, branch_, f_;    // without `before`, h is x converted to T, if x has another type
   Matrix<Value> sum_, y_;
-  Matrix<T> dropped_;  // of several lanes, u after dropout
+  Matrix<T> dropped_;  // u after dropout if there are several lanes
 };
 
 }  // namespace addnorm

@@ -9,7 +9,7 @@
 
 namespace addnorm {
 
-/// Sizes, sublayers and norms of a block.
+/// The sizes, sublayers and norms of a block.
 struct BlockOptions {
   std::size_t d_model = 0;
   std::size_t n_heads = 1;
@@ -21,8 +21,7 @@ struct BlockOptions {
   Bias bias = Bias::kYes;  ///< of the linear layers
   double dropout = 0;      ///< on each branch
   AttentionForm attention = {};
-  std::size_t lanes =
-      0;  ///< of the stream before the block; 0: as many as its placement starts with
+  std::size_t lanes = 0;  ///< of the stream before the block; 0: the placement's number
 };
 
 /// One Transformer block: attention, then feed-forward, each within its Add & Norm, or both within
@@ -34,9 +33,9 @@ class Block {
  public:
   ADDNORM_API Block(const BlockOptions& options, const BlockPlacement& placement, Depth depth);
 
-  /// Both sublayers; the stream goes in and comes out.
+  /// Runs both sublayers on the stream.
   ADDNORM_API void forward(ResidualStream<T>& stream, const Pass<T>& pass);
-  /// `gradient` goes in as that of the stream after the block, and comes out as that before it.
+  /// Replaces the gradient of the stream after the block by that of the stream before it.
   ADDNORM_API void backward(StreamGradient<T>& gradient, const Pass<T>& pass);
   void backward(MatrixView<Arithmetic<T>> gradient, const Pass<T>& pass) {
     StreamGradient<T> of_one_lane(gradient);
@@ -49,7 +48,7 @@ class Block {
   AddNorm<T>& attention_add_norm() { return attention_add_norm_; }
   AddNorm<T>& feed_forward_add_norm() { return feed_forward_add_norm_; }
   bool is_parallel() const { return parallel_; }
-  /// Of the stream.
+  /// Returns the number of lanes of the stream after the block.
   std::size_t lanes_after() const { return feed_forward_add_norm_.lanes_after(); }
 
  private:
@@ -58,7 +57,7 @@ class Block {
   FeedForward<T> feed_forward_;
   AddNorm<T> feed_forward_add_norm_;
   bool parallel_;
-  Matrix<T> memory_;  // of sublayers in parallel
+  Matrix<T> memory_;  // output of parallel sublayers
 };
 
 }  // namespace addnorm

@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 2> names_of(Head) {
   return {"tied", "untied"};
 }
 
-/// Sizes, blocks and head of a decoder.
+/// The sizes, blocks and head of a decoder.
 struct DecoderOptions {
   BlockOptions block = {};
   std::vector<BlockPlacement> placements = {};  ///< one for each layer: parse_placements()
@@ -36,29 +36,30 @@ class Decoder {
 
   ADDNORM_API explicit Decoder(const DecoderOptions& options);
 
-  /// What a step may set; the rest of the pass is the decoder's own.
+  /// The options of one step; the decoder sets the rest of the pass.
   struct Step {
     std::size_t batch = 1;
     Mode mode = Mode::kTraining;
     std::uint64_t dropout_seed = 0;
-    /// How many tokens of each sequence were fed before, in evaluation: `tokens` follow them, and
-    /// nothing of theirs is computed again. The parameters must be as they were then.
+    /// In evaluation, the number of tokens of each sequence that earlier steps fed. `tokens` follow
+    /// them, and none of their values is recomputed. The parameters must be unchanged since then.
     std::size_t past = 0;
-    std::size_t first_row = 0;                     ///< as Pass has it
+    std::size_t first_row = 0;                     ///< Pass::first_row
     Probe<Value>* probe = nullptr;                 ///< must live until backward
-    const GradientsReady* on_gradients = nullptr;  ///< that too
+    const GradientsReady* on_gradients = nullptr;  ///< must live until backward
   };
-  /// The logits, (batch × length) × vocabulary, of `tokens`, batch × length ids. They stay valid
-  /// until the next forward.
+  /// Returns the logits, (batch × length) × vocabulary, of `tokens`, batch × length ids. They stay
+  /// valid until the next forward.
   ADDNORM_API MatrixView<Value> forward(std::span<const std::int32_t> tokens, const Step& step);
-  /// Adds to every parameter's gradient; `d_logits` is the loss's gradient after that forward.
+  /// Adds to every parameter's gradient; `d_logits` is the gradient of the loss with respect to the
+  /// last forward's logits.
   ADDNORM_API void backward(MatrixView<const Value> d_logits);
 
   ADDNORM_API ParameterList<Value> parameters();
   const DecoderOptions& options() const { return options_; }
   Embedding<T>& embedding() { return embedding_; }
   Stack<T>& stack() { return stack_; }
-  std::optional<Linear<T>>& head() { return head_; }  ///< nothing where the head is tied
+  std::optional<Linear<T>>& head() { return head_; }  ///< absent if the head is tied
 
  private:
   void head_backward(MatrixView<const T> d_logits, MatrixView<T> d_y);
@@ -72,7 +73,7 @@ class Decoder {
   Pass<T> pass_;
   std::vector<std::int32_t> tokens_;
   Matrix<Value> x_, logits_, gradient_;
-  Matrix<T> y_, d_y_, d_logits_;  // the last two where gradient_ and d_logits have another type
+  Matrix<T> y_, d_y_, d_logits_;  // the last two only if gradient_ and d_logits have another type
 };
 
 }  // namespace addnorm

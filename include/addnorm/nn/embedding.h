@@ -10,7 +10,7 @@
 
 namespace addnorm {
 
-/// x = token[t] + position[i] for the token t that stands at place i of its sequence.
+/// x = token[t] + position[i] for the token t at position i of its sequence.
 template <typename T>
 class Embedding {
   static_assert(check_module<T>());

@@ -20,12 +20,13 @@ constexpr bool is_gated(FeedForwardKind kind) {
   return kind >= FeedForwardKind::kSwiGlu;
 }
 
-/// F(x) = W2·φ(W1·x + b1) + b2 with φ = ReLU or GELU (Vaswani et al. 2017, eq. 2), or SwiGLU:
-/// F(x) = W2·(SiLU(Wg·x) ⊙ W1·x) with biases likewise (Shazeer 2020, eq. 6); GeGLU has GELU there.
-/// The clamped SwiGLU of gpt-oss is F(x) = W2·(g·σ(1.702·g) ⊙ (u + 1)) with g = min(Wg·x + bg, 7)
-/// and u = W1·x + b1 between −7 and 7.
+/// F(x) = W2·φ(W1·x + b1) + b2 with φ = ReLU or GELU (Vaswani et al. 2017, eq. 2).
 ///
-/// With experts each matrix has the rows of all of them, one expert behind the other.
+/// SwiGLU is F(x) = W2·(SiLU(Wg·x) ⊙ W1·x) with the same biases (Shazeer 2020, eq. 6); GeGLU
+/// replaces SiLU by GELU. The clamped SwiGLU of gpt-oss is F(x) = W2·(g·σ(1.702·g) ⊙ (u + 1)) with
+/// g = min(Wg·x + bg, 7) and u = W1·x + b1 clamped to [−7, 7].
+///
+/// With experts each matrix has the rows of all experts, one expert after the other.
 template <typename T>
 class FeedForward : public Sublayer<T> {
   static_assert(check_module<T>());
@@ -40,13 +41,13 @@ class FeedForward : public Sublayer<T> {
 
   ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Arithmetic<T>>& list);
   bool gated() const { return is_gated(kind_); }
-  std::optional<Router<T>>& router() { return router_; }  ///< of experts only
+  std::optional<Router<T>>& router() { return router_; }  ///< present with experts only
   Linear<T>& up() { return up_; }
-  Linear<T>& gate() { return gate_; }  ///< of SwiGLU only
+  Linear<T>& gate() { return gate_; }  ///< for gated kinds only
   Linear<T>& down() { return down_; }
 
  private:
-  /// Where the rows of each expert end; one takes all where there are no others.
+  /// The end of each expert's rows. Without experts there is one end.
   using Ends = std::span<const std::size_t>;
   void run(MatrixView<const T> x, MatrixView<T> y, Ends ends);
   void run_backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixView<T> dx, Ends ends,
@@ -58,7 +59,7 @@ class FeedForward : public Sublayer<T> {
   std::optional<Router<T>> router_;
   Linear<T> up_, gate_, down_;
   Matrix<T> up_out_, gate_out_, gate_active_, hidden_;
-  Matrix<T> rows_, rows_out_;  // what experts take and give
+  Matrix<T> rows_, rows_out_;  // the experts' inputs and outputs
 };
 
 }  // namespace addnorm

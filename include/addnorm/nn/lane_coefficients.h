@@ -16,50 +16,50 @@ template <typename V>
 class MixMap;
 }
 
-/// What the numbers of a mix are for: it says which lane MixForm::Source::kLane means.
+/// The use of a mix. It determines the lane that MixForm::Source::kLane means.
 enum class MixUse { kRead, kCarry, kWrite };
 
-/// A mix has to × from numbers, of lanes with so many features.
+/// The shape of a mix: to × from numbers, for lanes with `features` features.
 struct MixShape {
   std::size_t to = 1, from = 1, features = 1;
-  std::size_t hidden = 0;  ///< units between the source and the weights; 0: there is no layer
+  std::size_t hidden = 0;  ///< units of the hidden layer between source and weights; 0: no layer
 };
-/// How many values a token's source has.
+/// Returns the number of values that a token's source has.
 ADDNORM_API std::size_t source_width(MixForm::Source source, const Place& place,
                                      std::size_t features);
-/// Rows and columns of its weights; none where the numbers are not made of anything.
+/// Rows and columns of a mix's weights; 0 if the mix has no source.
 struct MixWeights {
   std::size_t rows = 0, cols = 0;
 };
 ADDNORM_API MixWeights mix_weights(const MixForm& form, MixUse use, const Place& place,
                                    const MixShape& shape);
 
-/// The numbers of a mix at the start, where the weights are 0: map(base).
+/// Returns the initial numbers of a mix, where the weights are 0: map(base).
 ADDNORM_API std::vector<double> initial_numbers(const MixForm& form, const Place& place,
                                                 std::size_t to, std::size_t from);
 
-/// What a sublayer reads and leaves at the start, of n lanes: z = read·X and X′ = carry·X +
-/// write·f, whatever it is that it computes by.
+/// A sublayer's initial mixes for n lanes: z = read·X and X′ = carry·X + write·f. All forms of
+/// Changes are expressed by these matrices.
 struct InitialMixes {
   std::size_t lanes = 1, lanes_after = 1;
-  std::vector<double> read;   ///< n, for each mix that it reads
+  std::vector<double> read;   ///< n numbers for each mix that it reads
   std::vector<double> carry;  ///< n′·n
   std::vector<double> write;  ///< n′
 };
 ADDNORM_API InitialMixes initial_mixes(const Placement& placement, const Place& place);
 
-/// What a mix is made of: its columns of a LaneHead's products, and the reciprocal norms that they
-/// are multiplied with. In backward, the gradients of both.
+/// The inputs of a mix: its columns of a LaneHead's products, and the reciprocal norms that
+/// multiply them. In backward, the gradients of both.
 template <typename V>
 struct MixInputs {
-  MatrixView<V> products;     ///< a row for each token; absent: the mix is made of nothing
+  MatrixView<V> products;     ///< a row for each token; absent: the mix has no source
   MatrixView<V> reciprocals;  ///< 1/√(mean of squares + ε) of each token, or of each of its lanes
-  std::size_t first = 0;      ///< column of the products
-  std::size_t lane_step = 0;  ///< of Source::kLane: columns from a lane's products to the next's
+  std::size_t first = 0;      ///< first column of the products
+  std::size_t lane_step = 0;  ///< for kLane: columns between the products of two lanes
 };
 
-/// The to × from numbers of one mix (MixForm), with their parameters and their backward: the
-/// learned numbers of `base` and, where there is a source, `weight` and `scale`. In float or
+/// The to × from numbers of one mix (MixForm), with their parameters and backward. The parameters
+/// are the learned numbers of `base` and, with a source, `weight` and `scale`. For float and
 /// double.
 template <typename V>
 class LaneCoefficients {
@@ -73,17 +73,17 @@ class LaneCoefficients {
   LaneCoefficients& operator=(LaneCoefficients&&) = delete;
 
   MixForm::Source source() const { return form_.source; }
-  /// The weights that the source is multiplied with, a row for each product.
+  /// The weights that multiply the source, a row for each product.
   Parameter<V>& weight() { return weight_; }
 
-  /// Makes the numbers of each row.
+  /// Computes the numbers of each row.
   ADDNORM_API void forward(const MixInputs<const V>& inputs);
-  /// to·from numbers: of one row where they are the same for all tokens.
+  /// to·from numbers in each row; one row if they are the same for all tokens.
   MatrixView<const V> numbers() const { return numbers_; }
-  /// Where the gradients of the numbers are to be added, after forward; zero at first.
+  /// The gradients of the numbers; zero after forward, and later stages add to them.
   MatrixView<V> d_numbers() { return d_numbers_; }
-  /// Adds to the gradients of base and scale, and to those of the reciprocals; sets the gradients
-  /// of its products.
+  /// Adds to the gradients of base, scale and the reciprocals, and sets the gradients of the
+  /// products.
   ADDNORM_API void backward(const MixInputs<const V>& inputs, const MixInputs<V>& gradients);
 
   ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<V>& list);
@@ -99,9 +99,9 @@ class LaneCoefficients {
   MixUse use_;
   MixShape shape_;
   std::unique_ptr<nn::MixMap<V>> map_;
-  std::vector<V> constants_;          // every logit's base at the start
-  std::vector<std::size_t> learned_;  // which ones of them are learned
-  Parameter<V> base_;                 // those, or empty
+  std::vector<V> constants_;          // every logit's initial base
+  std::vector<std::size_t> learned_;  // indices of the learned ones
+  Parameter<V> base_;                 // the learned ones, or empty
   Parameter<V> scale_;                // 1 × 1, or empty: 1
   Parameter<V> weight_;
   Matrix<V> numbers_, d_numbers_;

@@ -8,9 +8,9 @@
 
 namespace addnorm {
 
-/// The products and norms that the mixes of a sublayer are made of, W·N(source), for all mixes that
-/// have the same source: each lane is multiplied with the weights of all of them at once. Behind a
-/// hidden layer, which they share, W·GELU(V·N(source)).
+/// The products and norms of a sublayer's mixes, W·N(source). It serves all mixes with the same
+/// source: one product multiplies each lane with the weights of all mixes. With a shared hidden
+/// layer it computes W·GELU(V·N(source)).
 template <typename V>
 class LaneHead {
   static_assert(check_value<V>());
@@ -20,16 +20,17 @@ class LaneHead {
   template <typename T>
   using Lanes = std::vector<MatrixView<T>>;
 
-  /// `hidden`: of V; nothing where there is no hidden layer, as where each lane has its own norm.
+  /// `hidden` is the shape of V; zeros mean no hidden layer. Source::kLane, with a norm for each
+  /// lane, has none.
   ADDNORM_API explicit LaneHead(MixForm::Source source, const MixWeights& hidden = {});
 
   MixForm::Source source() const { return source_; }
   Parameter<V>& hidden() { return hidden_; }  ///< V, or empty
 
-  /// Makes the numbers of the mixes, a row for each token of the lanes.
+  /// Computes the numbers of the mixes, a row for each token of the lanes.
   ADDNORM_API void forward(const Mixes& mixes, const Lanes<const V>& lanes);
-  /// Adds to the gradients of the mixes' parameters and to those of the lanes, for the mixes and
-  /// lanes of the last forward.
+  /// Adds to the gradients of the mixes' parameters and of the lanes. The arguments must be those
+  /// of the last forward.
   ADDNORM_API void backward(const Mixes& mixes, const Lanes<const V>& lanes,
                             const Lanes<V>& d_lanes);
 
@@ -40,7 +41,7 @@ class LaneHead {
                          MatrixView<const V> d_products, MatrixView<const V> d_reciprocals);
   void hide();
   void hide_backward(Matrix<V>& d_products, Matrix<V>& d_reciprocals);
-  /// What the source is multiplied with.
+  /// The matrix that multiplies the source.
   Parameter<V>& map() { return hidden_.empty() ? weight_ : hidden_; }
   MatrixView<const V> reciprocals() const { return hidden_.empty() ? reciprocals_ : ones_; }
   bool lane_by_lane() const { return source_ == MixForm::Source::kLane; }
@@ -54,12 +55,12 @@ class LaneHead {
   MixInputs<T> inputs(std::size_t first, MatrixView<T> products, MatrixView<T> reciprocals) const;
 
   MixForm::Source source_;
-  Parameter<V> weight_;     // those of all mixes, one below the other
+  Parameter<V> weight_;     // the weights of all mixes, one below the other
   Parameter<V> hidden_;     // V
-  Matrix<V> products_;      // a row for each token: weight_·x, or that of each lane
-  Matrix<V> reciprocals_;   // 1/√(mean of squares + ε), of each token or of each of its lanes
+  Matrix<V> products_;      // a row for each token: weight_·x, for Source::kLane of each lane
+  Matrix<V> reciprocals_;   // 1/√(mean of squares + ε) of each token or of each of its lanes
   Matrix<V> sums_, units_;  // V·N(source), and its GELU
-  Matrix<V> ones_;          // units are not normalized
+  Matrix<V> ones_;          // the units' reciprocals: units are not normalized
 };
 
 }  // namespace addnorm

@@ -11,14 +11,14 @@
 
 namespace addnorm {
 
-/// How many values the weights of a sublayer's mixes have, and of the hidden layer before them.
+/// Returns the number of weights of a sublayer's mixes and their hidden layer.
 ADDNORM_API std::size_t lane_weights(const LaneForm& form, const Place& place, std::size_t d_model);
 
-/// The form by which a stream's exit reads, which changes nothing: c stands for a.
+/// Returns the form of a stream's exit, which only reads: its c is the form's a.
 ADDNORM_API LaneForm exit_form(LaneForm form);
 
-/// What a sublayer does with a stream of several lanes: it reads z = a·R(X) and leaves
-/// X′ = A·X + b ⊗ u. A placement with `reads_carried` reads of A·X what others read of X.
+/// A sublayer's access to a stream of several lanes: it reads z = a·R(X) and leaves X′ = A·X + b ⊗
+/// u. With the form's `reads_carried` it reads from A·X instead of X.
 template <typename T>
 class LaneSite {
   static_assert(check_module<T>());
@@ -26,35 +26,35 @@ class LaneSite {
  public:
   using Value = Arithmetic<T>;
 
-  /// `place.lanes` is how many lanes X has.
+  /// `place.lanes` is X's number of lanes.
   ADDNORM_API LaneSite(const LaneForm& form, const Place& place, std::size_t d_model,
                        const NormOptions& norm, Affine affine);
 
   std::size_t lanes() const { return place_.lanes; }
   std::size_t lanes_after() const { return place_.lanes + (changes_ == Changes::kAppend); }
 
-  /// z, which stays valid until the next read; of several mixes, one below the other.
+  /// Returns z, which stays valid until the next read. Several mixes are one below the other.
   ADDNORM_API MatrixView<const Value> read(const ResidualStream<T>& stream, const Pass<T>& pass);
-  /// The stream becomes X′.
+  /// Replaces the stream X by X′.
   ADDNORM_API void write(ResidualStream<T>& stream, MatrixView<const T> u);
 
-  /// The gradient of u from that of X′, which becomes what X gets by A.
+  /// Computes the gradient of u, and replaces the gradient of X′ by X's share through A.
   ADDNORM_API void write_backward(StreamGradient<T>& gradient, MatrixView<T> du,
                                   const Pass<T>& pass);
-  /// Adds what X gets from z and from what its numbers are made of.
+  /// Adds X's share through z and through the mixes' sources.
   ADDNORM_API void read_backward(StreamGradient<T>& gradient, MatrixView<const Value> dz,
                                  const Pass<T>& pass);
 
   Changes changes() const { return changes_; }
-  std::size_t reads() const { return reads_; }  ///< how many mixes
+  std::size_t reads() const { return reads_; }  ///< number of mixes that it reads
   std::vector<LaneHead<Value>>& heads() { return heads_; }
-  /// The numbers of the last read and write, of one row where all tokens have the same: a, of as
-  /// many rows as the sublayer reads; A; b. Absent: A and b where the sublayer changes the last
-  /// lane alone, and b where it appends one.
+  /// The numbers of the last read and write: a, with a row for each mix that is read; A; b. They
+  /// have one row if all tokens have the same numbers. A and b are absent if the sublayer changes
+  /// only the last lane, and b is absent if it appends a lane.
   MatrixView<const Value> read_numbers() const { return read_.numbers(); }
   MatrixView<const Value> carry_numbers() const { return numbers_of(carry_); }
   MatrixView<const Value> write_numbers() const { return numbers_of(write_); }
-  /// What the last read has weighted with a: R(X), or the lanes of A·X.
+  /// The lanes that the last read weighted with a: R(X), or those of A·X.
   const LaneList<const Value>& read_from() const { return read_from_; }
 
   ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
@@ -87,7 +87,7 @@ class LaneSite {
   std::vector<LaneHead<Value>> heads_;  // one for each source
   std::optional<Norm<T>> last_lane_;
 
-  LaneList<const Value> x_, previous_;  // what the sublayer reads, and the one before has read
+  LaneList<const Value> x_, previous_;  // the lanes that this sublayer and the previous one read
   LaneList<const Value> read_from_;     // R(X), or A·X
   MatrixView<const T> u_;
   Matrix<Value> normalized_, carried_, z_, wide_u_, sum_;

@@ -10,9 +10,9 @@ namespace addnorm {
 
 enum class Bias { kNo, kYes };
 
-/// y = x·Wᵀ + b; x is rows × in, W out × in. With T = BFloat16 the parameters and their gradients
-/// are float32, and W is rounded for the products. Several maps of one shape, as experts have them,
-/// are parts of one: W is parts·out × in, and b has parts·out values.
+/// y = x·Wᵀ + b; x is rows × in, W is out × in. With T = BFloat16 the parameters and their
+/// gradients are float32, and W is rounded for the products. Several maps of one shape, such as
+/// those of experts, are parts: W is parts·out × in, and b has parts·out values.
 template <typename T>
 class Linear {
   static_assert(check_module<T>());
@@ -22,7 +22,7 @@ class Linear {
 
   ADDNORM_API Linear(std::size_t in, std::size_t out, Bias bias, std::size_t parts = 1);
 
-  /// Out is T, or Value.
+  /// Out is T or Value.
   template <typename Out>
   ADDNORM_API void forward(MatrixView<const T> x, MatrixView<Out> y, std::size_t part = 0) const;
   /// \cond
@@ -32,7 +32,7 @@ class Linear {
                   "addnorm: y of a Linear<T> must have the type T, or float where T is BFloat16");
   }
   /// \endcond
-  /// dx = dy·W (or += where mode says so; absent dx: not wanted), dW += dyᵀ·x, db += Σ dy.
+  /// dx = dy·W (or += depending on mode; absent: not wanted), dW += dyᵀ·x, db += Σ dy.
   ADDNORM_API void backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixView<T> dx,
                             GradientMode mode = GradientMode::kOverwrite, std::size_t part = 0);
 

@@ -8,8 +8,8 @@
 
 namespace addnorm {
 
-/// The norms of the mixes that a sublayer reads, whose rows stand one below the other: of the same
-/// kind, each with parameters of its own.
+/// The norms of the mixes that a sublayer reads, whose rows are one below the other. They are of
+/// the same kind, each with its own parameters.
 template <typename T>
 class MixNorms {
   static_assert(check_module<T>());
@@ -24,11 +24,11 @@ class MixNorms {
   One& front() { return norms_.front(); }
 
   ADDNORM_API void forward(MatrixView<const Value> x, MatrixView<T> y, const Pass<T>& pass);
-  /// As of one norm, but without `skip`.
+  /// Runs Norm::backward on each mix; `skip` must be 1.
   ADDNORM_API void backward(const typename One::Backward& args, const Pass<T>& pass);
-  /// The site's lane is the number of the mix.
+  /// Reports each mix's norm; the site's lane is the index of the mix.
   ADDNORM_API void observe(Site site, MatrixView<const Value> x, const Pass<T>& pass) const;
-  /// As of one norm where there is one; of several, "prefix.0.gamma" and so on.
+  /// Uses the names of Norm for one norm, and "prefix.0.gamma" and so on for several.
   ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
 
  private:

@@ -10,7 +10,7 @@
 
 namespace addnorm {
 
-/// Which of γ and β a norm has. RMSNorm is usually without β.
+/// The parameters of a norm among γ and β. RMSNorm usually has no β.
 enum class Affine {
   kNone,
   kGamma,
@@ -21,11 +21,12 @@ constexpr std::array<std::string_view, 4> names_of(Affine) {
   return {"none", "gamma", "gamma-beta", "scalar-gamma"};
 }
 
-/// A norm with its parameters and what its backward needs, on rows of features: every kind but
-/// kInstance, which has nothing to average over there. kDyT learns α too, kDerf α and the shift.
-/// Batch and group norms need contiguous rows, and In and Out that are the same. In is what is
-/// normalized, Out what comes out, as in AddNormForward; T is the pass's. T alone is float, double
-/// or BFloat16; (T, In, Out) may be (BFloat16, float, BFloat16) or (BFloat16, BFloat16, BFloat16).
+/// A norm with its parameters and the state for backward, on rows of features. It supports every
+/// kind except kInstance, which has nothing to average over on one row. kDyT also learns α; kDerf
+/// learns α and the shift. Batch and group norms need contiguous rows, and In = Out. In is the type
+/// of the input and Out that of the output, as in AddNormForward; T is that of the Pass. T alone is
+/// float, double or BFloat16; (T, In, Out) may be (BFloat16, float, BFloat16) or (BFloat16,
+/// BFloat16, BFloat16).
 template <typename T, typename In = Arithmetic<T>, typename Out = In>
 class Norm {
   static_assert(check_module<T>());
@@ -41,14 +42,14 @@ class Norm {
 
   ADDNORM_API Norm(const NormOptions& options, std::size_t features, Affine affine);
 
-  /// s = add, y = norm(s). Layer and RMS norms do both in one pass. `sum` is where s goes; it may
-  /// be absent where add has no branch. Batch norms use running statistics in evaluation.
+  /// s = add, y = norm(s). Layer and RMS norms do both in one pass. `sum` receives s; it may be
+  /// absent if `add` has no branch. Batch norms use running statistics in evaluation.
   ADDNORM_API void forward(const ResidualAdd<In, Out>& add, MatrixView<In> sum, MatrixView<Out> y,
                            const Pass<T>& pass);
 
-  /// What backward reads and writes.
+  /// The arguments of backward.
   struct Backward {
-    MatrixView<const In> s = {};  ///< what forward normalized
+    MatrixView<const In> s = {};  ///< the values that forward normalized
     MatrixView<const Out> dy = {};
     MatrixView<const In> d_residual = {};  ///< absent: none
     Scale<Value> skip = {};
@@ -57,8 +58,8 @@ class Norm {
   /// Writes dx, and adds to the gradients of γ and β.
   ADDNORM_API void backward(const Backward& args, const Pass<T>& pass);
 
-  /// Gives pass.probe the mean, the deviation and x̂ of what forward has just normalized; of layer
-  /// and RMS norms only.
+  /// Reports mean, deviation and x̂ of the last forward's values to pass.probe, for layer and RMS
+  /// norms only.
   ADDNORM_API void observe(Site site, MatrixView<const In> s, const Pass<T>& pass) const;
 
   ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
@@ -76,11 +77,11 @@ class Norm {
   NormOptions options_;
   Parameter<Value> gamma_;
   Parameter<Value> beta_;
-  Parameter<Value> alpha_, shift_;   // kDyT and kDerf only
-  Matrix<Value> gammas_, d_gammas_;  // kScalarGamma only: one for each feature
+  Parameter<Value> alpha_, shift_;   // for kDyT and kDerf
+  Matrix<Value> gammas_, d_gammas_;  // for kScalarGamma: one for each feature
   std::vector<NormStatistics<Value>> statistics_;
-  std::vector<Value> running_mean_;      // kBatch only
-  std::vector<Value> running_variance_;  // kBatch only
+  std::vector<Value> running_mean_;      // for kBatch
+  std::vector<Value> running_variance_;  // for kBatch
 };
 
 }  // namespace addnorm

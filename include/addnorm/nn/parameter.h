@@ -12,7 +12,7 @@
 
 namespace addnorm {
 
-/// What a parameter is to optimizers and initializations: only weights and embeddings decay.
+/// The role of a parameter for optimizers and initializations: only weights and embeddings decay.
 enum class ParameterRole { kWeight, kEmbedding, kBias, kNorm, kResidualFactor };
 
 /// A learned matrix (vectors have one row) and the gradient of the loss with respect to it, to
@@ -24,7 +24,7 @@ struct Parameter {
   Matrix<T> value;
   Matrix<T> gradient;
   ParameterRole role = ParameterRole::kWeight;
-  /// The value as products in bfloat16 read it, or empty where there are none; round_parameters()
+  /// The value rounded for products in bfloat16, empty if there are none. Call round_parameters()
   /// after each change of the value.
   Matrix<BFloat16> rounded = {};
 
@@ -37,8 +37,8 @@ struct Parameter {
 };
 
 /// A parameter and its name in checkpoints.
-/// Valid as long as what has the parameter stays where it is: a module that moves takes its
-/// parameters along.
+/// Valid while the parameter's owner stays at its address: a module that moves takes its parameters
+/// along.
 template <typename T>
 struct NamedParameter {
   std::string name;  ///< "layers.3.attention.query.weight"
@@ -47,7 +47,7 @@ struct NamedParameter {
 template <typename T>
 using ParameterList = std::vector<NamedParameter<T>>;
 
-/// "prefix.name", or the name alone where there is no prefix.
+/// Returns "prefix.name", or the name alone if the prefix is empty.
 inline std::string join_names(const std::string& prefix, const std::string& name) {
   return prefix.empty() ? name : prefix + '.' + name;
 }
@@ -66,7 +66,7 @@ std::size_t count_parameters(const ParameterList<T>& list) {
   return count;
 }
 
-/// Makes each `rounded` value anew, where there is one. For float and double.
+/// Recomputes `rounded` if it is not empty. For float and double.
 template <typename T>
 ADDNORM_API void round_parameter(Parameter<T>& parameter);
 template <typename T>

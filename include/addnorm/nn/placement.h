@@ -10,20 +10,20 @@
 
 namespace addnorm {
 
-/// Where a sublayer stands: `layer` counts from 1 here, as l does in the papers.
+/// The depth of a sublayer; `layer` counts from 1, as l does in the papers.
 struct Depth {
   std::size_t layer = 1;
   std::size_t layers = 1;
 };
 
-/// A number that may depend on depth: the formula that a person reads, and what computes it,
+/// A number that may depend on depth: a formula for readers, and the function that computes it,
 /// `double (*value)(Depth)`.
 struct DepthFactor {
   std::string_view formula = "1";
   double (*value)(Depth) = [](Depth) { return 1.0; };
 };
 
-/// skip or gain of s = skip ⊙ x + gain ⊙ u: fixed, or learned from this value on.
+/// skip or gain of s = skip ⊙ x + gain ⊙ u: fixed, or learned from an initial value.
 struct ResidualFactor {
   enum class Form {
     kConstant,
@@ -35,15 +35,15 @@ struct ResidualFactor {
   DepthFactor initial = {};
 };
 
-/// What stands in a slot for a norm.
+/// The content of a slot for a norm.
 enum class Slot {
   kNothing,
   kNorm,
   kUnit,  ///< x/‖x‖, without parameters
 };
 
-/// What u a sublayer adds to the stream, f being what it has computed and z what it has read of the
-/// stream.
+/// The update u that a sublayer adds to the stream. f is the sublayer's output and z the part of
+/// the stream that it read.
 enum class Update {
   kBranch,      ///< f
   kDifference,  ///< f − z
@@ -51,35 +51,36 @@ enum class Update {
   kOrthogonal,  ///< f − ⟨f, z⟩/(⟨z, z⟩ + 1e-6)·z, in each row (Oh et al. 2025)
 };
 
-/// Whether the two sublayers of a layer follow each other, or stand side by side in one Add & Norm.
+/// Whether the two sublayers of a layer follow each other or run in parallel in one Add & Norm.
 enum class Sublayers { kInTurn, kParallel };
 
-/// Where a number of a stream of several lanes is used.
+/// The place of a sublayer in a stack, for the numbers of a stream of several lanes.
 struct Place {
   Depth depth = {};
   SublayerKind sublayer = SublayerKind::kAttention;
   std::size_t lanes = 1;
 
-  std::size_t site() const {  ///< how many sublayers stand before this one
+  std::size_t site() const {  ///< number of sublayers before this one
     return 2 * (depth.layer - 1) + (sublayer == SublayerKind::kFeedForward);
   }
   std::size_t sites() const { return 2 * depth.layers; }
 };
 
-/// How the numbers of a mix are made, number (to, from):
+/// The computation of a mix's numbers, number (to, from):
 ///
 ///     map(base + scale·act(W·N(source)))
 ///
 /// N divides by the root mean square, √(mean + 1e-6). Without a source a mix is map(base), the same
-/// for all tokens. Behind a hidden layer (LaneForm::hidden) GELU(V·N(source)) stands for N(source).
+/// for all tokens. With a hidden layer (LaneForm::hidden) GELU(V·N(source)) replaces N(source).
 struct MixForm {
   enum class Source {
     kNone,
-    kStream,    ///< all lanes of a token, one after the other (mHC)
-    kPrevious,  ///< the same, as the sublayer before this one has read them (single-pass mHC); the
-                ///< first sublayer, which has none before it, reads the first lane alone
-    kLane,      ///< the lane that a number reads, or writes to
-    kLast,      ///< the last lane
+    kStream,  ///< all lanes of a token, one after the other (mHC)
+    /// The lanes as the sublayer before this one read them (single-pass mHC). The first sublayer
+    /// reads the first lane alone.
+    kPrevious,
+    kLane,  ///< the lane that the number reads from, or writes to
+    kLast,  ///< the last lane
   };
   enum class Act { kNone, kTanh };
   enum class Gate { kNone, kSigmoid };
@@ -95,30 +96,31 @@ struct MixForm {
   std::string_view formula = "1";
   double (*base)(const Place&, std::size_t to, std::size_t from) = [](const Place&, std::size_t,
                                                                       std::size_t) { return 1.0; };
-  /// Whether the base is learned from there on.
+  /// Whether the base is learned, starting from its value.
   bool (*learned)(const Place&, std::size_t to,
                   std::size_t from) = [](const Place&, std::size_t, std::size_t) { return false; };
-  /// How the base is made of what is learned: σ(v) for kSigmoid, whose `base` is the first v.
+  /// The map from the learned value v to the base: σ(v) for kSigmoid, whose `base` is the initial
+  /// v.
   Gate gate = Gate::kNone;
   Source source = Source::kNone;
-  /// Where the numbers are made of the source; elsewhere they are map(base).
+  /// Whether the numbers depend on the source; else they are map(base).
   bool (*made)(const Place&) = [](const Place&) { return true; };
   Act act = Act::kNone;
-  double scale = 1;  ///< learned from there on, unless it is 1
+  double scale = 1;  ///< initial value of the learned scale; 1: not learned
   Map map = Map::kNone;
 };
 
-/// Which lanes a sublayer changes.
+/// The lanes that a sublayer changes.
 enum class Changes {
   kAll,     ///< X′ = A·X + b ⊗ u
-  kLast,    ///< the last one: x′ = x + u
-  kAppend,  ///< none, but one more stands behind them: x′ = A·X + u, A of one row
+  kLast,    ///< the last lane: x′ = x + u
+  kAppend,  ///< none; a new last lane is x′ = A·X + u, A of one row
 };
 
 /// The lanes of a stream: read, run, carry, write.
 struct LaneForm {
-  /// How many there are: the usual number unless another one from least to most is asked for. Where
-  /// `grows`, the stream starts with one, and sublayers append others.
+  /// The number of lanes: `usual`, unless the caller chooses one between `least` and `most`. With
+  /// `grows` the stream starts with one lane, and sublayers append others.
   std::size_t least = 1, usual = 1, most = 1;
   bool grows = false;
   /// The embedding's factor in each lane at the start.
@@ -128,21 +130,21 @@ struct LaneForm {
   MixForm write = {};  ///< b
   MixForm exit = {};   ///< c, which reads the stack's output
   Changes (*changes)(const Place&) = [](const Place&) { return Changes::kAll; };
-  /// How many mixes of the lanes a sublayer reads, a row of a for each. Attention may read three:
-  /// of the first it makes values, of the second keys, of the third queries. So the first is what
-  /// passes through.
+  /// The number of mixes that a sublayer reads, each with its row of a. Attention may read three:
+  /// for values, keys and queries, in this order. The first mix is the one that passes through the
+  /// sublayer.
   std::size_t (*reads)(const Place&) = [](const Place&) { return std::size_t{1}; };
-  /// Whether a sublayer's mixes are made behind a hidden layer, which has as many units as it makes
-  /// numbers.
+  /// Whether a sublayer's mixes are computed with a hidden layer, which has as many units as the
+  /// sublayer has numbers.
   bool hidden = false;
-  /// Whether z is read from A·X, and not from X.
+  /// Whether z is read from A·X instead of X.
   bool reads_carried = false;
-  /// Whether the lanes are parts of one stream's features, as are z and f.
+  /// Whether the lanes, z and f are parts of one stream's features.
   bool splits_features = false;
-  /// R: the last lane goes through a norm before it is read, by sublayers and at the exit.
+  /// R: the last lane goes through a norm before sublayers and the exit read it.
   Slot last_lane = Slot::kNothing, last_lane_at_exit = Slot::kNothing;
 
-  bool several() const { return most > 1 || grows; }  ///< whether the stream has lanes at all
+  bool several() const { return most > 1 || grows; }  ///< whether the stream has lanes
 };
 
 /// One arrangement of Add & Norm around a sublayer F, as data:
@@ -153,44 +155,45 @@ struct LaneForm {
 ///
 ///     z = a·R(X);  h = before(z);  f = inside(F(h));  X′ = after(A·X + b ⊗ u)
 ///
-/// where `after` is of the first lane, and z has a row for each mix that F reads, with a norm of
-/// its own. AddNorm reads these fields and nothing else, so any row of one's own works as well.
+/// Here `after` normalizes the first lane. z has a row for each mix that F reads, with a norm of
+/// its own. AddNorm reads only these fields, so users can define their own placements.
 struct Placement {
   std::string_view name = {};
   std::string_view used_by = {};
-  std::string_view source = {};  ///< the paper, or where else it is described
+  std::string_view source = {};  ///< the paper or another description
   Slot before = Slot::kNothing;
   Slot inside = Slot::kNothing;
   Slot after = Slot::kNothing;
   ResidualFactor skip = {};
   ResidualFactor gain = {};
   Update update = Update::kBranch;
-  DepthFactor before_scale = {};     ///< the output of `before` is multiplied with it
-  DepthFactor inside_gamma = {};     ///< γ of `inside` at the start
-  DepthFactor initial_gain = {};     ///< of F's value, output and feed-forward weights
-  DepthFactor survival = {};         ///< in training u is 0 for whole sequences with probability
-                                     ///< 1 − survival, and else divided by survival
-  Slot entry = Slot::kNothing;       ///< of the embedding; with several lanes, of the first one
-  Slot final_norm = Slot::kNothing;  ///< whether a stack of these ends with a norm
+  DepthFactor before_scale = {};  ///< factor of the output of `before`
+  DepthFactor inside_gamma = {};  ///< initial γ of `inside`
+  DepthFactor initial_gain = {};  ///< factor of F's value, output and feed-forward weights
+  /// In training, u of a whole sequence is 0 with probability 1 − survival, else it is divided by
+  /// survival.
+  DepthFactor survival = {};
+  Slot entry = Slot::kNothing;       ///< of the embedding; with several lanes, of the first lane
+  Slot final_norm = Slot::kNothing;  ///< whether a stack of this placement ends with a norm
   Sublayers sublayers = Sublayers::kInTurn;
   LaneForm lanes = {};
 
-  /// Whether a norm stands in one of the three slots of a sublayer.
+  /// Whether one of the three slots of a sublayer has a norm.
   bool has_norm() const {
     return before != Slot::kNothing || inside != Slot::kNothing || after != Slot::kNothing;
   }
-  /// Whether the five slots and constant or learned factors are all there is to it.
+  /// Whether the five slots and constant or learned factors describe it completely.
   bool is_plain() const;
 };
 
-/// Every row of the table, in the order of ARCHITECTURE.md.
+/// Returns every row of the table, in the order of ARCHITECTURE.md.
 ADDNORM_API std::span<const Placement> placements();
 
-/// How many lanes a stream has before a sublayer of this placement: `asked`, where the placement
-/// can have as many, or its usual number where that is 0. An Error elsewhere.
+/// Returns the number of lanes of a stream before a sublayer of this placement: `asked`, or the
+/// usual number if that is 0. Throws an Error if the placement does not allow `asked`.
 ADDNORM_API std::size_t starting_lanes(const Placement& placement, std::size_t asked);
 
-/// The row with this name; an Error that lists the names if there is none.
+/// Returns the row with this name. Throws an Error that lists the names if there is none.
 ADDNORM_API const Placement& find_placement(std::string_view name);
 
 /// Placements of the two sublayers of one block.
@@ -207,10 +210,10 @@ struct Mixture {
   std::string_view formula = {};
   BlockPlacement (*block)(Depth) = nullptr;
 };
-/// Every mixture with a name.
+/// Returns every mixture that has a name.
 ADDNORM_API std::span<const Mixture> mixtures();
 
-/// One entry for each layer from a description:
+/// Returns one entry for each layer from a description:
 ///
 ///     "pre"            every sublayer; or the name of a mixture
 ///     "post/pre"       attention post, feed-forward pre
@@ -218,9 +221,9 @@ ADDNORM_API std::span<const Mixture> mixtures();
 ADDNORM_API std::vector<BlockPlacement> parse_placements(std::string_view description,
                                                          std::size_t layers);
 
-/// Calls body(placement, place) for each Add & Norm of a stack's first `layers` layers, in order,
-/// of which those in parallel have one. The stream begins with `lanes`; the result is how many it
-/// has then.
+/// Calls body(placement, place) for each Add & Norm of a stack's first `layers` layers, in order.
+/// Parallel sublayers share one Add & Norm. The stream begins with `lanes` lanes; returns its
+/// number of lanes after these layers.
 template <typename Body>
 std::size_t for_each_add_norm(const std::vector<BlockPlacement>& placements, std::size_t lanes,
                               std::size_t layers, const Body& body) {
@@ -239,8 +242,8 @@ std::size_t for_each_add_norm(const std::vector<BlockPlacement>& placements, std
   return place.lanes;
 }
 
-/// How many lanes a stack's stream has before this layer, counted from 0, or behind the last one.
-/// `asked` is as of starting_lanes().
+/// Returns the number of lanes of a stack's stream before this layer, counted from 0, or after the
+/// last layer. `asked` is as for starting_lanes().
 ADDNORM_API std::size_t lanes_before(const std::vector<BlockPlacement>& placements,
                                      std::size_t asked, std::size_t layer);
 

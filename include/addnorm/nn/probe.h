@@ -11,7 +11,7 @@
 
 namespace addnorm {
 
-/// Where in a Transformer something passes. Layers count from 0.
+/// The part of a Transformer that a probe observes. Layers count from 0.
 enum class SublayerKind { kAttention, kFeedForward, kEmbedding, kFinalNorm, kHead };
 constexpr std::array<std::string_view, 5> names_of(SublayerKind) {
   return {"attention", "feed_forward", "embedding", "final_norm", "head"};
@@ -26,11 +26,11 @@ enum class Point {
   kMean,        ///< of a norm: one value for each row
   kDeviation,   ///< of a norm: one value for each row
   kNormalized,  ///< of a norm: x̂
-  kOutput,      ///< what embedding, final norm and head give
-  kScores,  ///< attention's logits, queries × keys of a part of a head; −∞ at keys not seen
-  kGamma,   ///< of a norm: its γ, as it is stored
-  kBeta,    ///< of a norm: its β
-  kWeight,  ///< of a projection
+  kOutput,      ///< the output of embedding, final norm or head
+  kScores,      ///< attention's logits, queries × keys of a part of a head; −∞ for hidden keys
+  kGamma,       ///< of a norm: its γ, as stored
+  kBeta,        ///< of a norm: its β
+  kWeight,      ///< of a projection
 };
 constexpr std::array<std::string_view, 14> names_of(Point) {
   return {"x",         "before",     "branch", "inside", "sum",   "after", "mean",
@@ -41,32 +41,32 @@ enum class NormSlot { kNone, kBefore, kInside, kAfter, kFinal };
 constexpr std::array<std::string_view, 5> names_of(NormSlot) {
   return {"", "before", "inside", "after", "final"};
 }
-/// Which linear map a kWeight belongs to.
+/// The linear map of a kWeight.
 enum class Projection { kNone, kQuery, kKey, kValue, kOutput, kGate, kUp, kDown };
 constexpr std::array<std::string_view, 8> names_of(Projection) {
   return {"", "query", "key", "value", "output", "gate", "up", "down"};
 }
 
-/// Where the values come from that a probe receives.
+/// The origin of the values that a probe receives.
 struct Site {
   std::size_t layer = 0;
   SublayerKind sublayer = SublayerKind::kAttention;
   Point point = Point::kX;
   NormSlot norm = NormSlot::kNone;
   Projection projection = Projection::kNone;
-  /// Of a sum, where the stream has several; of what is read, which mix of them, where a sublayer
-  /// reads several.
+  /// For a sum, the lane of the stream. For an input of a sublayer that reads several mixes, the
+  /// index of the mix.
   std::size_t lane = 0;
 
-  /// Whether it is in a layer, and not before or behind all of them.
+  /// Whether the site is within a layer, not before or after all layers.
   constexpr bool in_layer() const {
     return sublayer == SublayerKind::kAttention || sublayer == SublayerKind::kFeedForward;
   }
   bool operator==(const Site&) const = default;
 };
 
-/// Receives the values in forward and the gradients of the loss in backward. A view is valid during
-/// the call only. Attached through Pass::probe; without a probe nothing extra is computed.
+/// Receives the values in forward and the gradients of the loss in backward. A view is valid only
+/// during the call. Set Pass::probe to attach it; without a probe nothing extra is computed.
 template <typename T>
 class ADDNORM_API Probe {
   static_assert(check_value<T>());
@@ -77,7 +77,7 @@ class ADDNORM_API Probe {
   virtual void forward(const Site& site, MatrixView<const T> values) = 0;
   /// The gradients of the loss with respect to them.
   virtual void backward(const Site& site, MatrixView<const T> gradients) = 0;
-  /// Whether attention should compute its scores once more for forward().
+  /// Whether attention computes its scores again for forward().
   virtual bool wants_scores() const { return false; }
 };
 

@@ -25,7 +25,7 @@ class ResidualScale {
   /// The learned parameter v; empty where the factor is constant.
   Parameter<V>& learned() { return learned_; }
 
-  /// The factor that v makes now. A vector stays valid until the next call.
+  /// Computes the factor from v. A vector stays valid until the next call.
   Scale<V> value() {
     switch (form_) {
       case Form::kLearnedScalar:
@@ -42,7 +42,7 @@ class ResidualScale {
     }
   }
 
-  /// Memory to which a backward adds the gradient of value(); take_gradient() follows it.
+  /// Memory to which a backward adds the gradient of value(); call take_gradient() afterwards.
   std::span<V> gradient() {
     if (form_ != Form::kLearnedMagnitudes) return learned_.gradient.flat();
     d_magnitudes_.resize(1, learned_.value.cols());

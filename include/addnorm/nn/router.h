@@ -9,18 +9,18 @@
 
 namespace addnorm {
 
-/// A mixture of experts in the place of one feed-forward: each token takes those few of them that
-/// its router chooses (Shazeer et al. 2017).
+/// A mixture of experts that replaces a feed-forward. Each token uses the few experts that its
+/// router chooses (Shazeer et al. 2017).
 struct ExpertForm {
   std::size_t count = 0;   ///< 0: one feed-forward for all tokens, and no router
-  std::size_t chosen = 1;  ///< by each token
+  std::size_t chosen = 1;  ///< experts for each token
 
   bool active() const { return count > 0; }
 };
 
-/// Chooses experts: of the logits x·Wᵀ + b, those with the `chosen` largest; their softmax weighs
-/// what these experts give. A token has a row for each expert that it takes. The rows of all tokens
-/// stand expert by expert, and those of one expert in the order of the tokens.
+/// Chooses the experts of each token: those with the `chosen` largest logits x·Wᵀ + b. The softmax
+/// of these logits weights the experts' outputs. A token has a row for each of its experts. The
+/// rows are ordered by expert, and those of one expert by token.
 template <typename T>
 class Router {
   static_assert(check_module<T>());
@@ -32,7 +32,7 @@ class Router {
 
   void choose(MatrixView<const T> x);
   std::size_t rows() const { return row_.size(); }
-  /// Where the rows of each expert end.
+  /// The end of each expert's rows.
   std::span<const std::size_t> ends() const { return ends_; }
 
   /// rows = the tokens' x.
@@ -42,7 +42,7 @@ class Router {
 
   /// d_rows = weight·dy; keeps the gradients of the weights for spread_backward().
   void combine_backward(MatrixView<const T> rows, MatrixView<const T> dy, MatrixView<T> d_rows);
-  /// dx = Σ d_rows, and what comes by the logits; adds to the parameters' gradients.
+  /// dx = Σ d_rows plus the gradient through the logits; adds to the parameters' gradients.
   void spread_backward(MatrixView<const T> x, MatrixView<const T> d_rows, MatrixView<T> dx);
 
   void list_parameters(const std::string& prefix, ParameterList<Value>& list) {
@@ -58,10 +58,10 @@ class Router {
   Linear<T> linear_;
   Matrix<Value> logits_;     // tokens × experts
   Matrix<Value> weights_;    // tokens × chosen
-  Matrix<Value> d_weights_;  // likewise
+  Matrix<Value> d_weights_;  // tokens × chosen
   Matrix<T> d_logits_;
   std::vector<std::size_t> expert_;  // tokens × chosen
-  std::vector<std::size_t> row_;     // likewise: where that row stands
+  std::vector<std::size_t> row_;     // tokens × chosen: the index of that row
   std::vector<std::size_t> ends_;
 };
 

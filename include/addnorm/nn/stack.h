@@ -10,11 +10,11 @@
 
 namespace addnorm {
 
-/// Whether a stack ends with a norm: as the last sublayer's placement says, or not.
+/// Whether a stack ends with a norm; kAsPlacement follows the last sublayer's placement.
 enum class FinalNorm { kAsPlacement, kNo, kYes };
 
-/// Blocks one after the other and a final norm. With a causal mask in the pass this is the body of
-/// a decoder, without one it is an encoder.
+/// Blocks one after the other and a final norm. With a causal mask in the pass it is the body of a
+/// decoder, without one an encoder.
 template <typename T>
 class Stack {
   static_assert(check_module<T>());
@@ -28,7 +28,7 @@ class Stack {
 
   /// y = stack(x), rows × d_model each. x must keep its values until backward, which reads them.
   ADDNORM_API void forward(MatrixView<const Value> x, MatrixView<T> y, const Pass<T>& pass);
-  /// The gradient of x from that of y; dx may be dy.
+  /// Computes the gradient of x from that of y; dx may be dy.
   ADDNORM_API void backward(MatrixView<const T> dy, MatrixView<Value> dx, const Pass<T>& pass);
 
   ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
@@ -37,13 +37,13 @@ class Stack {
   std::optional<Norm<T, Value, T>>& final_norm() { return final_norm_; }
 
  private:
-  /// What is read of several lanes at the end.
+  /// The site of the read of several lanes at the end.
   Site end_site() const { return {blocks_.size(), SublayerKind::kFinalNorm, Point::kX}; }
 
   StreamEnds<T> ends_;
   std::vector<Block<T>> blocks_;
   std::optional<Norm<T, Value, T>> final_norm_;
-  MatrixView<const Value> last_;  // what the final norm has normalized
+  MatrixView<const Value> last_;  // the values that the final norm normalized
 };
 
 template <typename T>

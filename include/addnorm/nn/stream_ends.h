@@ -12,8 +12,8 @@
 
 namespace addnorm {
 
-/// How a residual stream begins and ends: as X_0 = u ⊗ x, whose first lane may go through a norm,
-/// and as z = c·R(X). A stream of one lane is x, or norm(x), and ends as it is.
+/// The beginning and the end of a residual stream: X_0 = u ⊗ x, whose first lane may go through a
+/// norm, and z = c·R(X). A stream of one lane begins as x or norm(x), and z is the stream itself.
 template <typename T>
 class StreamEnds {
   static_assert(check_module<T>());
@@ -21,21 +21,21 @@ class StreamEnds {
  public:
   using Value = Arithmetic<T>;
 
-  /// Of a stack with these placements, one for each layer; `lanes` as BlockOptions has them.
+  /// For a stack with these placements, one for each layer; `lanes` is as in BlockOptions.
   ADDNORM_API StreamEnds(const std::vector<BlockPlacement>& placements, std::size_t lanes,
                          std::size_t d_model, const NormOptions& norm, Affine affine);
 
-  std::size_t lanes() const { return lanes_; }  ///< at the beginning
+  std::size_t lanes() const { return lanes_; }  ///< at the beginning of the stack
   bool has_lanes() const { return exit_.has_value(); }
-  std::optional<LaneSite<T>>& exit() { return exit_; }  ///< of several lanes
+  std::optional<LaneSite<T>>& exit() { return exit_; }  ///< present if there are several lanes
 
-  /// X_0. x must keep its values until enter_backward.
+  /// Returns X_0. x must keep its values until enter_backward.
   ADDNORM_API ResidualStream<T> enter(MatrixView<const Value> x, const Pass<T>& pass);
-  /// z, which stays valid until the next leave.
+  /// Returns z, which stays valid until the next leave.
   ADDNORM_API MatrixView<const Value> leave(ResidualStream<T>& stream, const Pass<T>& pass);
-  /// The gradient of the stream from dz; of one lane it stays where dz is.
+  /// Returns the gradient of the stream from dz. With one lane it is dz's memory.
   ADDNORM_API StreamGradient<T> leave_backward(MatrixView<Value> dz, const Pass<T>& pass);
-  /// dx from the gradient of X_0.
+  /// Computes dx from the gradient of X_0.
   ADDNORM_API void enter_backward(const StreamGradient<T>& gradient, MatrixView<Value> dx,
                                   const Pass<T>& pass);
 

@@ -9,8 +9,8 @@
 
 namespace addnorm {
 
-/// u, which a sublayer adds to the stream, from f, which it has computed, and z, which it has read
-/// there: the arrangement's Update, and whether whole sequences survive (Huang et al. 2016).
+/// Computes the update u that a sublayer adds to the stream, from its output f and its input z: the
+/// arrangement's Update, and stochastic depth of whole sequences (Huang et al. 2016).
 template <typename T>
 class UpdateStep {
   static_assert(check_module<T>());
@@ -20,18 +20,18 @@ class UpdateStep {
 
   ADDNORM_API UpdateStep(const Placement& placement, const Place& place, std::size_t d_model);
 
-  /// Whether u is f itself, so that there is nothing to do.
+  /// Whether u is f itself, so that there is no computation.
   bool is_branch(const Pass<T>& pass) const { return kind_ == Update::kBranch && !drops(pass); }
 
-  /// u, which stays valid until the next forward.
+  /// Returns u, which stays valid until the next forward.
   ADDNORM_API MatrixView<const T> forward(MatrixView<const T> f, MatrixView<const Value> z,
                                           const Pass<T>& pass);
-  /// df replaces du in its memory; dz gets what u had of z.
+  /// Replaces du by df in its memory; dz receives the gradient of z through u.
   ADDNORM_API void backward(MatrixView<const T> f, MatrixView<const Value> z, MatrixView<T> d,
                             MatrixView<Value> dz, const Pass<T>& pass);
 
   ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
-  std::optional<Linear<T>>& gate() { return gate_; }  ///< of kGated alone
+  std::optional<Linear<T>>& gate() { return gate_; }  ///< present for kGated alone
 
  private:
   bool drops(const Pass<T>& pass) const { return pass.mode == Mode::kTraining && survival_ < 1; }
@@ -43,7 +43,7 @@ class UpdateStep {
   std::uint64_t place_;
   std::optional<Linear<T>> gate_;
   Matrix<T> u_, logits_, d_logits_;
-  Matrix<T> gate_input_, d_gate_input_;  // of another type than z
+  Matrix<T> gate_input_, d_gate_input_;  // used if T is not z's type
 };
 
 }  // namespace addnorm

@@ -8,7 +8,7 @@
 
 namespace addnorm {
 
-/// What AdamW is made with; the learning rate comes with each step.
+/// AdamW's constants; each step has its own learning rate.
 struct AdamWOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
@@ -34,15 +34,15 @@ class AdamW {
  public:
   ADDNORM_API AdamW(const ParameterList<T>& parameters, const AdamWOptions& options);
 
-  /// `gradient_scale` multiplies each g: for a mean over batches, or to clip.
+  /// `gradient_scale` multiplies each g, for a mean over batches or for clipping.
   ADDNORM_API void step(double learning_rate, double gradient_scale = 1);
 
-  /// The moments of each parameter, by the names "adamw.first.…" and "adamw.second.…".
+  /// Returns the moments of each parameter, named "adamw.first.…" and "adamw.second.…".
   ADDNORM_API std::vector<NamedMatrix<T>> state();
-  /// Goes on after `steps` steps, with the moments that there were then.
+  /// Sets the number of past steps; restore the moments through state().
   void resume(std::size_t steps) { steps_ = steps; }
 
-  /// √Σ g² over all parameters, in float64 and a fixed order.
+  /// Returns √Σ g² over all parameters, summed in float64 and a fixed order.
   ADDNORM_API double gradient_norm();
 
  private:

@@ -9,9 +9,9 @@
 
 namespace addnorm {
 
-/// The mean over rows of −ln softmax(logits)[target], in nats, and its gradient
-/// (softmax(logits) − onehot(target))/rows, written to d_logits, which may be `logits` itself or
-/// absent. NaN if any logit is. For float and double.
+/// Returns the mean over rows of −ln softmax(logits)[target], in nats. Writes its gradient
+/// (softmax(logits) − onehot(target))/rows to d_logits, which may be `logits` itself or absent.
+/// Returns NaN if any logit is NaN. For float and double.
 template <typename T>
 ADDNORM_API double cross_entropy(MatrixView<const T> logits, std::span<const std::int32_t> targets,
                                  MatrixView<T> d_logits);

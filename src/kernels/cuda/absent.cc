@@ -1,4 +1,4 @@
-// addnorm/cuda.h in a build without CUDA.
+// The functions of addnorm/cuda.h in a build without CUDA.
 
 #include "addnorm/cuda.h"
 #include "base/require.h"

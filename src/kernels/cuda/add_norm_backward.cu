@@ -27,15 +27,15 @@ struct Chunk {
   }
 };
 
-/// What a row of the call is read as. kFast: through shared memory, while the row before it is
-/// worked on. Else from where it is.
+/// The access to the rows of a call. kFast: a row is copied to shared memory while the previous row
+/// is computed. Otherwise rows are read directly.
 template <typename S, typename B, int kChunks, bool kFast>
 class Rows {
  public:
   __device__ Rows(const AddNormBackward<S, B>& args, const Place& place, uint4* memory)
       : args_(args), place_(place), stages_(memory) {}
 
-  /// Begins to copy row r; nothing where there is no such row.
+  /// Starts to copy row r, if there is such a row.
   __device__ void request(std::size_t r) {
     if constexpr (kFast) {
 #pragma unroll
@@ -54,7 +54,7 @@ class Rows {
   __device__ void await() {
     if constexpr (kFast) stages_.await();
   }
-  /// From now on the next row is read.
+  /// Makes the next row the current one.
   __device__ void release() {
     if constexpr (kFast) stages_.release();
   }
@@ -89,8 +89,8 @@ class Rows {
   RowStages stages_;
 };
 
-/// Each thread has its columns of all rows that its block goes over, and sums the gradients of
-/// their γ and β in registers.
+/// Each thread has its columns of all rows of its block, and sums the gradients of their γ and β in
+/// registers.
 template <typename S, typename B, int kChunks, bool kFast>
 __global__ __launch_bounds__(
     kBackward.row_threads,
@@ -158,7 +158,7 @@ __global__ __launch_bounds__(
     }
     inputs.release();
   }
-  // The workspace has γ's sums of all blocks, then β's.
+  // The workspace holds the sums of γ of all blocks, then those of β.
   float* const partials = args.workspace.data() + place.block() * features;
   float* const exchange = reinterpret_cast<float*>(staged);
   if (!args.d_gamma.empty()) write_block_sums<kFast>(d_gamma, place, exchange, partials, features);
@@ -181,7 +181,7 @@ void launch_add_norm_backward(const NormOptions& options, const AddNormBackward<
   const std::size_t blocks = striding_blocks(plan, args.s.rows, kBackward.blocks[kOfType<S>]);
   const auto kernel =
       fast ? kernel_of<S, B, true>(plan.chunks) : kernel_of<S, B, false>(plan.chunks);
-  // To stage rows, or to exchange sums between the rows of a block.
+  // The memory to stage rows, or to exchange sums between the rows of a block.
   const std::size_t of_thread =
       fast ? Rows<S, B, 1, true>::RowStages::kThreadBytes : sizeof(Vector<float>);
   const auto shared = [&](int threads) { return of_thread * plan.chunks * threads; };

@@ -14,7 +14,7 @@ __global__ __launch_bounds__(kForward.row_threads) void add_norm_forward_kernel(
   const std::size_t rows = args.y.rows;
   const std::size_t features = args.y.cols;
   const std::size_t own = place.block() * plan.rows + place.row;
-  const bool writes = own < rows;  // else this row is there for the barriers alone
+  const bool writes = own < rows;  // else the threads of this row only take part in the barriers
   const std::size_t r = writes ? own : rows - 1;
 
   Vector<S> s[kChunks];
@@ -23,7 +23,7 @@ __global__ __launch_bounds__(kForward.row_threads) void add_norm_forward_kernel(
     if (place.column(c) < features) s[c] = residual_sum<kFast>(args.add, r, place.column(c));
   }
   const double origin = norm.has_mean ? first_of_sum<kFast>(args.add, r) : 0.0F;
-  double sums[2] = {};  // of s − origin and of its squares
+  double sums[2] = {};  // of s − origin, and of its squares
 #pragma unroll
   for (int c = 0; c < kChunks; ++c) {
     if (place.column(c) >= features) continue;
@@ -46,7 +46,7 @@ __global__ __launch_bounds__(kForward.row_threads) void add_norm_forward_kernel(
   for (int c = 0; c < kChunks; ++c) {
     const std::size_t col = place.column(c);
     if (col >= features) continue;
-    // Not before the sums: the threads of a row all read its first value.
+    // The store must follow the sums, because all threads of a row read its first value.
     if (!args.sum.empty()) store<kFast>(s[c], args.sum.data + r * args.sum.stride, col, features);
     float values[kVector], gamma[kVector], beta[kVector];
     s[c].unpack(values);

@@ -33,13 +33,13 @@ std::vector<T> random_stored(TorchGenerator& generator, std::size_t size, Normal
   }
   return result;
 }
-/// Half of the distance from 1 to the next value.
+/// Half of the distance from 1 to the next larger value.
 template <typename T>
 constexpr double kRounding = std::is_same_v<T, BFloat16>  ? 1.0 / 256
                              : std::is_same_v<T, Float16> ? 1.0 / 2048
                                                           : 1.0 / (1 << 24);
 
-/// One call forward and one back, with everything that it can have, on the device.
+/// One call of forward and backward on the device, with all optional arguments.
 template <typename S, typename B>
 struct DeviceCase {
   std::size_t rows, cols;
@@ -68,7 +68,7 @@ struct DeviceCase {
     beta = random_vector<float>(generator, cols);
   }
 
-  /// Rows `stride` values apart.
+  /// Returns the rows with the stride `stride`.
   template <typename T>
   std::vector<T> spread(const std::vector<T>& values) const {
     std::vector<T> result(rows * stride);
@@ -138,7 +138,7 @@ struct DeviceCase {
     d_beta = d_d_beta.values();
   }
 
-  /// What residual_add gives on the CPU.
+  /// Returns the result of residual_add on the CPU.
   std::vector<S> expected_sum() {
     std::vector<S> result(rows * cols);
     residual_add<S, B>({.x = {x.data(), rows, cols},
@@ -150,8 +150,8 @@ struct DeviceCase {
     return result;
   }
 
-  /// Holds all results against the float64 reference, of the sums as they were rounded. Of a value
-  /// that is stored in 16 bits the last bit may be another one.
+  /// Compares all results with the float64 reference for the rounded sums. A value stored in 16
+  /// bits may differ in the last bit.
   void expect_equals_reference(double tolerance = 2e-6) {
     ASSERT_TRUE(same_bits(sum, expected_sum()));
     const reference::Norm norm{options,        {rows, cols, 1}, doubles(sum),
@@ -261,7 +261,7 @@ TYPED_TEST(CudaAddNorm, TakesRowsWithGapsAndInPlace) {
 
 TYPED_TEST(CudaAddNorm, GivesARowTheSameBitsInAnyBatchAndRun) {
   using C = typename TestFixture::Case;
-  // So many rows that each block has several of them one after the other.
+  // The numbers of rows give each block several rows, one after the other.
   for (const auto& [rows, cols] : {std::pair<std::size_t, std::size_t>{10, 8},
                                    {20'000, 64},
                                    {9000, 100},
@@ -328,7 +328,7 @@ TEST(CudaNumerics, ErrorDoesNotGrowWithTheMeanOrTheScale) {
       for (const NormKind kind : kRowKinds) {
         DeviceCase<float, float> c(3, cols, {.kind = kind, .epsilon = 0}, {0, deviation});
         std::fill(c.d_residual.begin(), c.d_residual.end(), 0.0F);
-        // The gradient itself would leave float32.
+        // The gradient itself would exceed float32.
         for (float& dy : c.dy) dy *= static_cast<float>(std::min(deviation, 1.0));
         c.run();
         ASSERT_TRUE(same_bits(c.sum, c.expected_sum()));

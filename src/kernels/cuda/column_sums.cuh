@@ -1,7 +1,7 @@
 #pragma once
 
-/// The gradients of parameters: sums over rows, first in the registers of a block's threads, then
-/// over the rows that a block works on at once, then over blocks; each in a fixed order.
+/// The gradients of parameters as sums over rows: first in the registers of a block's threads, then
+/// over the rows that a block computes together, then over blocks. Each order is fixed.
 
 #include <algorithm>
 #include <array>
@@ -11,8 +11,8 @@
 
 namespace addnorm::kernels::cuda {
 
-/// partials[col] = Σ over the block's rows of the threads' sums. `exchange` has kVector·kChunks
-/// values for each thread where there are several rows, and is free for all.
+/// partials[col] = Σ over the block's rows of the threads' sums. If there are several rows,
+/// `exchange` has kVector·kChunks values for each thread, and its contents are no longer needed.
 template <bool kFast, int kChunks>
 __device__ void write_block_sums(const float (&sums)[kChunks][kVector], const Place& place,
                                  float* exchange, float* partials, std::size_t features) {
@@ -51,20 +51,20 @@ __device__ void write_block_sums(const float (&sums)[kChunks][kVector], const Pl
   }
 }
 
-inline constexpr int kSumColumns = 32;  ///< of a block
-inline constexpr int kSumRows = 16;     ///< of its threads for each column
+inline constexpr int kSumColumns = 32;  ///< columns of a block
+inline constexpr int kSumRows = 16;     ///< threads of a block for each column
 
-/// A parameter's gradient, and the sums that it is made of.
+/// A parameter's gradient, and its terms.
 struct ColumnSums {
   const float* partials;
   float* gradient;
-  unsigned columns;  ///< 0: not wanted
+  unsigned columns;  ///< 0: the gradient is not wanted
 
   ColumnSums(const float* sums, std::span<float> to)
       : partials(sums), gradient(to.data()), columns(static_cast<unsigned>(to.size())) {}
 };
 
-/// Block (b, g) takes some columns of sums g.
+/// Block (b, g) computes some columns of gradient g.
 template <int kGradients>
 __global__ void column_sums_kernel(const std::array<ColumnSums, kGradients> all, std::size_t count,
                                    std::size_t stride, float factor, GradientMode mode) {
@@ -87,7 +87,7 @@ __global__ void column_sums_kernel(const std::array<ColumnSums, kGradients> all,
   of.gradient[col] = mode == GradientMode::kOverwrite ? scaled : of.gradient[col] + scaled;
 }
 
-/// gradient (+)= factor·Σ over `count` rows of partials, which stand `stride` values apart.
+/// gradient (+)= factor·Σ over `count` rows of partials with the stride `stride`.
 template <int kGradients>
 void launch_column_sums(const std::array<ColumnSums, kGradients>& all, std::size_t count,
                         std::size_t stride, float factor, GradientMode mode, StreamHandle stream) {

@@ -54,7 +54,7 @@ bool is_number(const Scale<T>& scale) {
   return scale.vector.empty();
 }
 
-/// The same with nothing where there are no lanes, or no numbers: kernels look at pointers.
+/// Returns the arguments with null pointers for empty lanes and mixes: kernels test only pointers.
 template <typename S, typename B>
 LanesForward<S, B> without_empty(LanesForward<S, B> args) {
   if (args.branch.lanes == 0) args.branch = {}, args.write = {};
@@ -96,7 +96,7 @@ namespace addnorm::cuda {
 using namespace kernels::cuda;
 
 bool available() {
-  constexpr int kSharedMemory = 227 << 10;  // of a block, which 12.x does not have
+  constexpr int kSharedMemory = 227 << 10;  // for a block; 12.x does not have it
   int device = 0, major = 0, shared = 0;
   return cudaGetDevice(&device) == cudaSuccess &&
          cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&

@@ -8,7 +8,7 @@
 
 namespace addnorm::kernels::cuda {
 
-/// Throws Error with CUDA's own words unless `status` is a success.
+/// Throws an Error with CUDA's message unless `status` is a success.
 inline void check(cudaError_t status) {
   if (status != cudaSuccess) throw Error(std::string("CUDA: ") + cudaGetErrorString(status));
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What forward and backward of lanes share: the numbers of the mixes, and X′ and R·X′.
+/// The parts that forward and backward of lanes share: the numbers of the mixes, and X′ and R·X′.
 
 #include "addnorm/lanes.h"
 #include "kernels/cuda/row.cuh"
@@ -12,7 +12,7 @@ namespace addnorm::kernels::cuda {
 template <int N>
 struct Mixes {
   float carry[N][N], write[N], read[N];
-  bool carries, writes, reads;  ///< else A = I, and nothing is written, or read
+  bool carries, writes, reads;  ///< false: A = I, nothing is written, nothing is read
   bool of_all_rows;
 
   template <typename S, typename B>
@@ -34,13 +34,14 @@ struct Mixes {
   }
 };
 
-/// kVector columns of a row on their way through the mixes.
+/// kVector columns of a row after the mixes.
 template <typename S, int N>
 struct Mixed {
   Vector<S> made[N];  ///< X′ as it is stored
   float z[kVector];   ///< R·X′
 
-  /// Of x and mask ⊙ F. Products and sums round one by one, in order, as on the CPU.
+  /// Computes X′ and R·X′ from x and mask ⊙ F. Products and sums round one by one, in the CPU's
+  /// order.
   __device__ Mixed(const Mixes<N>& mixes, const float (&x)[N][kVector], const float (&f)[kVector]) {
 #pragma unroll
     for (int p = 0; p < N; ++p) {
@@ -65,7 +66,7 @@ struct Mixed {
   }
 };
 
-/// Columns of mask ⊙ F.
+/// Computes columns of mask ⊙ F.
 template <bool kFast, typename S, typename B>
 __device__ void drop(const LanesForward<S, B>& args, std::size_t r, std::size_t col,
                      float (&f)[kVector]) {
@@ -82,7 +83,7 @@ __device__ T* lane_row(const LanesView<T>& view, std::size_t r, int lane) {
   return view.data + r * view.row_stride + lane * view.lane_stride;
 }
 
-/// The first value of R·X′ of row r, from memory.
+/// Returns the first value of R·X′ of row r, from memory.
 template <int N, typename S, typename B>
 __device__ float first_of_read(const LanesForward<S, B>& args, const Mixes<N>& mixes,
                                std::size_t r) {
@@ -96,8 +97,8 @@ __device__ float first_of_read(const LanesForward<S, B>& args, const Mixes<N>& m
   return Mixed<S, N>(mixes, x, f).z[0];
 }
 
-/// What a row is read as. kFast: through shared memory, while the row before it is worked on. Else
-/// from where it is.
+/// The access to the rows of a call. kFast: a row is copied to shared memory while the previous row
+/// is computed. Otherwise rows are read directly.
 template <typename S, typename B, int N, bool kIsBackward, bool kFast>
 class LaneRows {
  public:
@@ -105,7 +106,7 @@ class LaneRows {
                       LanesView<const B> dy, std::size_t col, uint4* memory)
       : args_(args), d_sum_(d_sum), dy_(dy), col_(col), stages_(memory) {}
 
-  /// Begins to copy row r; nothing where there is no such row.
+  /// Starts to copy row r, if there is such a row.
   __device__ void request(std::size_t r) {
     if constexpr (kFast) {
       if (r < args_.x.rows && col_ < args_.x.features) {
@@ -123,7 +124,7 @@ class LaneRows {
   __device__ void await() {
     if constexpr (kFast) stages_.await();
   }
-  /// From now on the next row is read.
+  /// Makes the next row the current one.
   __device__ void release() {
     if constexpr (kFast) stages_.release();
   }
@@ -135,7 +136,7 @@ class LaneRows {
     read(args_.branch, r, 0, kBranch, values);
     drop<kFast>(args_, r, col_, values);
   }
-  /// X′ and R·X′.
+  /// Computes X′ and R·X′ of the current row.
   __device__ Mixed<S, N> mix(const Mixes<N>& mixes, std::size_t r) const {
     float values[N][kVector], f[kVector];
 #pragma unroll
@@ -167,7 +168,7 @@ class LaneRows {
       stages_.copy(lane_row(view, r, lane) + col_, 0, part + lane * Vector<T>::kParts);
     }
   }
-  /// 0 where there is nothing.
+  /// Reads 0 if the matrix is absent.
   template <typename T>
   __device__ void read(const LanesView<const T>& view, std::size_t r, int lane,
                        [[maybe_unused]] int part, float (&values)[kVector]) const {

@@ -5,11 +5,11 @@
 namespace addnorm::kernels::cuda {
 namespace {
 
-/// The gradients of the numbers of mixes: N·N of the carry, N of the write, N of the read.
+/// The number of gradients of mixes: N·N of the carry, N of the write, N of the read.
 template <int N>
 inline constexpr int kMixNumbers = N* N + 2 * N;
 
-/// Number n of those of one row, to where each row has its own; else added to `totals`.
+/// Stores gradient n of one row's mixes if each row has its own mixes; else adds it to `totals`.
 template <int N, typename S, typename B>
 __device__ void write_mix_gradient(const LanesBackward<S, B>& args, std::size_t r, int n, float sum,
                                    float* totals) {
@@ -31,12 +31,13 @@ __device__ void write_mix_gradient(const LanesBackward<S, B>& args, std::size_t 
   }
 }
 
-/// The parts of the workspace: the sums of blocks of γ and β, and of blocks' rows of the mixes.
+/// The parts of the workspace: γ's and β's sums of each block, and the mixes' sums of each block's
+/// rows.
 struct Partials {
   float *gamma, *beta, *mixes;
 };
 
-/// kEachRow: some mixes have numbers for each row, and so have their gradients.
+/// kEachRow: some mixes, and so their gradients, have numbers for each row.
 template <typename S, typename B, int N, bool kFast, bool kEachRow>
 __global__ __launch_bounds__(
     kLanesBackward.row_threads,
@@ -58,7 +59,7 @@ __global__ __launch_bounds__(
   const std::size_t step = blocks * plan.rows;
   const std::size_t col = place.column(0);
   const bool inside = col < features;
-  const std::size_t in_row = inside ? col : 0;  // who has no columns reads those
+  const std::size_t in_row = inside ? col : 0;  // threads without columns read column 0
   float* const totals = partials.mixes + (place.block() * plan.rows + place.row) * kMixNumbers<N>;
   LaneRows<S, B, N, true, kFast> inputs(forward, args.d_sum, args.dy, col, staged);
 
@@ -115,7 +116,7 @@ __global__ __launch_bounds__(
       }
     }
 
-    // What lies outside of the row, or is another thread's row too, is 0 and does not count.
+    // Values outside the row, or of a row of another thread, are 0 and do not count.
     float g[N][kVector], d_branch[kVector] = {}, f[kVector];
     inputs.branch(r, f);
 #pragma unroll
@@ -144,7 +145,7 @@ __global__ __launch_bounds__(
           continue;
         }
         const bool counts = writes && (kFast ? inside : col + i < features);
-        if (!counts) x[i] = 0;  // it may be anything
+        if (!counts) x[i] = 0;  // x may hold anything here
 #pragma unroll
         for (int p = 0; p < N; ++p) {
           dx[i] = fmaf(mixes.carry[p][j], g[p][i], dx[i]);

@@ -4,8 +4,8 @@
 namespace addnorm::kernels::cuda {
 namespace {
 
-/// X′ and R·X′ of a row stay in registers until the row's sums are there; meanwhile the next row
-/// arrives.
+/// X′ and R·X′ of a row stay in registers until the row's sums are complete; meanwhile the next row
+/// is copied.
 template <typename S, typename B, int N, bool kFast>
 __global__ __launch_bounds__(
     kLanesForward.row_threads,
@@ -22,7 +22,7 @@ __global__ __launch_bounds__(
   const std::size_t step = gridDim.x / plan.blocks * plan.rows;
   const std::size_t col = place.column(0);
   const bool inside = col < features;
-  const std::size_t in_row = inside ? col : 0;  // who has no columns reads those
+  const std::size_t in_row = inside ? col : 0;  // threads without columns read column 0
   LaneRows<S, B, N, false, kFast> inputs(args, {}, {}, col, staged);
 
   int count = 0;
@@ -31,7 +31,7 @@ __global__ __launch_bounds__(
   Mixes<N> mixes(args, min(first + place.row, rows - 1));
   for (std::size_t group = first; group < rows; group += step, ++count) {
     const std::size_t own = group + place.row;
-    const bool writes = own < rows;  // else this row is there for the barriers alone
+    const bool writes = own < rows;  // else the threads of this row only take part in the barriers
     const std::size_t r = writes ? own : rows - 1;
     inputs.request(own + step);
     inputs.await();

@@ -28,12 +28,12 @@ struct Shape {
   bool carries = true, writes = true, reads = true;
   std::optional<NormKind> norm = NormKind::kRms;
   bool mix_for_each_row = false;
-  bool read_for_each_row = false;  ///< whatever the others are
+  bool read_for_each_row = false;  ///< independent of the other mixes
   double dropout = 0;
   bool in_place = false;
 };
 
-/// A call of forward and backward on the device, with random data.
+/// One call of forward and backward on the device, with random data.
 template <typename S, typename B>
 struct Case {
   Shape shape;
@@ -148,7 +148,7 @@ struct Case {
     }
     return all;
   }
-  /// A gradient of each row's numbers, or their sum.
+  /// Returns a gradient as each row's numbers, or as their sum.
   std::vector<double> as_mix(const std::vector<double>& of_rows, std::size_t rows) const {
     if (rows == shape.rows) return of_rows;
     std::vector<double> total(of_rows.size() / shape.rows);
@@ -157,7 +157,7 @@ struct Case {
   }
 
   void expect_equals_reference() {
-    // X′ has the CPU's bits.
+    // X′ has the same bits as on the CPU.
     std::vector<S> cpu_sum(x.size());
     std::vector<B> cpu_y(dy.size());
     lanes_forward(forward_on_host(cpu_sum, cpu_y));
@@ -184,7 +184,7 @@ struct Case {
     }
     const auto out = reference::lanes_forward(lanes);
     const auto gradients = reference::lanes_backward(lanes, doubles(d_sum), doubles(dy));
-    // 16 bits round X′ and the results once each.
+    // 16-bit types round X′ and the results once each.
     const bool is_16_bit = sizeof(S) == 2;
     const double tolerance = is_16_bit || sizeof(B) == 2 ? 2e-2 : 4e-6;
     EXPECT_LE(testing::relative_error(doubles(y), out.y), tolerance);
@@ -194,7 +194,7 @@ struct Case {
                                                              : std::vector<double>()),
               tolerance);
     EXPECT_LE(testing::relative_error(d_write, as_mix(gradients.d_write, mix_rows)), tolerance);
-    // R·dR is almost 0 behind a norm, so of few lanes dR may be a small rest of what it sums.
+    // R·dR is almost 0 after a norm, so with few lanes dR may be a small remainder of its terms.
     const double terms = std::sqrt(static_cast<double>(x.size() / n));
     EXPECT_LE(testing::relative_error(d_read, as_mix(gradients.d_read, read_rows), terms),
               tolerance);
@@ -250,7 +250,7 @@ TYPED_TEST(CudaLanes, EqualTheReferenceWhateverIsThere) {
 
 TYPED_TEST(CudaLanes, GiveARowTheSameBitsInAnyBatchAndRun) {
   using C = typename TestFixture::OneCase;
-  // So many rows that each block has several of them one after the other.
+  // The numbers of rows give each block several rows, one after the other.
   for (const auto& [rows, features] :
        {std::pair<std::size_t, std::size_t>{20'000, 64}, {900, 1024}, {300, 4096}, {70, 16384}}) {
     SCOPED_TRACE(fmt::format("{} × {}", rows, features));

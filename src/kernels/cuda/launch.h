@@ -1,6 +1,6 @@
 #pragma once
 
-/// Starts kernels, from the checked arguments of a call.
+/// Launches kernels with the checked arguments of a call.
 
 #include <cstddef>
 
@@ -22,7 +22,7 @@ void launch_add_norm_forward(const NormOptions& options, const AddNormForward<S,
 template <typename S, typename B>
 void launch_add_norm_backward(const NormOptions& options, const AddNormBackward<S, B>& args,
                               const RowPlan& plan, bool fast, StreamHandle stream);
-/// Of 2 or 4 lanes.
+/// Launches the kernel for 2 or 4 lanes.
 template <typename S, typename B>
 void launch_lanes_forward(const LanesForward<S, B>& args, const RowPlan& plan, bool fast,
                           StreamHandle stream);
@@ -39,14 +39,15 @@ void launch_lanes_backward(const LanesBackward<S, B>& args, const RowPlan& plan,
 
 namespace addnorm::kernels::cuda {
 
-/// Shared memory beside the kernel's own, in bytes. `most` is that of its widest plan, and the same
-/// in every call: it becomes an attribute of the kernel, which other host threads use too.
+/// Dynamic shared memory of a kernel, in bytes. `most` is the size for its widest plan. It is the
+/// same in every call, because it becomes an attribute of the kernel, which other host threads use
+/// too.
 struct SharedMemory {
   std::size_t bytes = 0;
   std::size_t most = 0;
 };
 
-/// Starts `kernel` in so many blocks, or clusters of them.
+/// Launches `kernel` with the given number of blocks, or of clusters.
 template <typename... Parameters, typename... Args>
 void launch(void (*kernel)(Parameters...), const RowPlan& plan, std::size_t blocks,
             SharedMemory shared, StreamHandle stream, const Args&... args) {

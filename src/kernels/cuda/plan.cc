@@ -23,8 +23,8 @@ RowPlan plan_rows(std::size_t features, const KernelShape& shape) {
 }
 
 std::size_t striding_blocks(const RowPlan& plan, std::size_t rows, int resident) {
-  // A cluster lies within a group of multiprocessors, which it need not fill: these have clusters
-  // of 4, 8 and 16 blocks.
+  // A cluster lies within a group of multiprocessors and need not fill it. These are the
+  // multiprocessors that clusters of 4, 8 and 16 blocks can use.
   const std::size_t multiprocessors = plan.blocks <= 2   ? 132
                                       : plan.blocks == 4 ? 124
                                       : plan.blocks == 8 ? 120

@@ -1,27 +1,27 @@
 #pragma once
 
-/// How a row is divided among the threads of an NVIDIA GPU. It depends on the features alone, so a
-/// row has the same bits in any batch, and on any GPU.
+/// The division of a row among the threads of an NVIDIA GPU. It depends only on the number of
+/// features, so a row has the same bits in any batch and on any GPU.
 
 #include <cstddef>
 
 namespace addnorm::kernels::cuda {
 
 inline constexpr int kVector = 8;       ///< values that a thread takes at once
-inline constexpr int kMostBlocks = 16;  ///< of a cluster: what Hopper and Blackwell have
+inline constexpr int kMostBlocks = 16;  ///< of a cluster, on Hopper and Blackwell
 
-/// How a kernel uses a multiprocessor.
+/// The size of a kernel's blocks, and the number that a multiprocessor can run.
 struct KernelShape {
-  int row_threads;    ///< of a block that has one row, at most
-  int block_threads;  ///< of a block that has several
-  int chunks;         ///< of a thread, at most
-  int blocks[2];      ///< that there is room for, of a stream of 16 bits, and of 32
+  int row_threads;    ///< most threads of a block that has one row
+  int block_threads;  ///< threads of a block that has several rows
+  int chunks;         ///< most chunks of a thread
+  int blocks[2];      ///< that fit a multiprocessor, for a stream of 16 bits and of 32
 };
 inline constexpr KernelShape kForward{512, 256, 4, {2, 2}};
 inline constexpr KernelShape kBackward{256, 256, 2, {2, 2}};
 inline constexpr KernelShape kLanesForward{256, 256, 1, {2, 2}};
 inline constexpr KernelShape kLanesBackward{256, 256, 1, {2, 1}};
-// Workspaces are as large as the first needs.
+// Workspaces have the size for the first number of blocks.
 static_assert(kBackward.blocks[1] <= kBackward.blocks[0]);
 static_assert(kLanesBackward.blocks[1] <= kLanesBackward.blocks[0]);
 template <typename S>
@@ -30,19 +30,19 @@ inline constexpr int kOfType = sizeof(S) == 2 ? 0 : 1;
 inline constexpr std::size_t kMostFeatures =
     std::size_t{kVector} * kBackward.row_threads * kBackward.chunks * kMostBlocks;
 static_assert(kMostFeatures == 65536);
-inline constexpr std::size_t kMostLaneFeatures = 16384;  // clusters of 8
+inline constexpr std::size_t kMostLaneFeatures = 16384;  // clusters of 8 blocks
 
-/// A row belongs to `blocks` blocks, each with `threads` threads for it, each of which takes
-/// `chunks` times kVector neighbouring values.
+/// A row belongs to `blocks` blocks, each with `threads` threads for it. Each thread takes `chunks`
+/// times kVector neighbouring values.
 struct RowPlan {
   int chunks = 1;
   int threads = 1;  ///< a power of two up to 32, or a multiple of 32
-  int rows = 1;     ///< that a block works on at once
-  int blocks = 1;   ///< a cluster of so many; more than one only where rows = 1
+  int rows = 1;     ///< that a block computes together
+  int blocks = 1;   ///< size of the cluster; more than 1 only if rows = 1
 };
 
-/// A warp or a part of it, with as many chunks as that takes; where the shape's chunks do not
-/// suffice, as many warps, and then blocks, as they need.
+/// Returns the plan for a row: a warp or a part of it, with the chunks that it needs. If the most
+/// chunks of the shape are too few, the row gets more warps, and then more blocks.
 RowPlan plan_rows(std::size_t features, const KernelShape& shape);
 
 /// How many blocks (or clusters) go over the rows in strides, where each first sums the gradients

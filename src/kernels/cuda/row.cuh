@@ -1,7 +1,7 @@
 #pragma once
 
-/// What the kernels for NVIDIA GPUs share: values as they are stored, the residual sum, and sums
-/// over a row.
+/// The parts that the kernels for NVIDIA GPUs share: stored values, the residual sum, and sums over
+/// a row.
 
 #include <cooperative_groups.h>
 #include <cuda_bf16.h>
@@ -27,7 +27,7 @@ __device__ inline float to_float(Float16 value) {
   return __half2float(__ushort_as_half(value.bits));
 }
 
-/// Two neighbours as they are stored in 16 bits each, the first in the lower half.
+/// Packs two neighbouring values in 16 bits each, the first in the lower half.
 template <typename T>
 __device__ std::uint32_t pair_of(float first, float second);
 template <>
@@ -47,11 +47,11 @@ __device__ T value_of_half(std::uint32_t half) {
   return value;
 }
 
-/// kVector neighbouring values as they are stored.
+/// kVector neighbouring values in their storage type.
 template <typename T>
 struct alignas(16) Vector {
   static constexpr int kWords = kVector * sizeof(T) / 4;
-  static constexpr int kParts = kWords / 4;  ///< of 16 bytes each
+  static constexpr int kParts = kWords / 4;  ///< number of 16-byte parts
   std::uint32_t words[kWords];
 
   __device__ void unpack(float (&values)[kVector]) const {
@@ -80,7 +80,7 @@ struct alignas(16) Vector {
     return {};
   }
 
-  /// From memory that begins at a multiple of 16 bytes.
+  /// Loads from an address that is a multiple of 16 bytes.
   __device__ static Vector load(const void* from) {
     Vector vector;
 #pragma unroll
@@ -97,8 +97,9 @@ struct alignas(16) Vector {
   }
 };
 
-/// Columns col … col + kVector − 1 of a row of `features`. kFast: the row begins at a multiple of
-/// 16 bytes, and all these columns exist. Else what lies outside is read as 0, and not written.
+/// Loads columns col … col + kVector − 1 of a row of `features`. kFast: the row begins at a
+/// multiple of 16 bytes, and all these columns exist. Otherwise columns outside the row are read as
+/// 0, and not written.
 template <bool kFast, typename T>
 __device__ Vector<T> load(const T* row, std::size_t col, [[maybe_unused]] std::size_t features) {
   if constexpr (kFast) {
@@ -131,7 +132,7 @@ __device__ void store(const Vector<T>& vector, T* row, std::size_t col,
   }
 }
 
-/// γ, β or a factor: what lies outside of it, or is not there, is `absent`.
+/// Loads γ, β or a factor. Values outside it, or of an absent parameter, are `absent`.
 template <bool kFast>
 __device__ void load_parameter(std::span<const float> parameter, float absent, std::size_t col,
                                float (&values)[kVector]) {
@@ -143,7 +144,7 @@ __device__ void load_parameter(std::span<const float> parameter, float absent, s
   }
 }
 
-/// The factors of inverted dropout, element by element, in order.
+/// The factors of inverted dropout, one element after the other.
 class DropoutFactors {
  public:
   __device__ explicit DropoutFactors(const Dropout& dropout)
@@ -173,19 +174,20 @@ class DropoutFactors {
   std::array<std::uint32_t, 4> words_{};
 };
 
-/// The residual sum of one element, before it is rounded: the CPU's operations in their order.
+/// Computes the residual sum of one element before rounding, with the CPU's operations in the CPU's
+/// order.
 template <typename S, typename B>
 __device__ float sum_of(const ResidualAdd<S, B>& add, float x, float skip, float branch, float gain,
                         float factor) {
-  // 0·∞ is NaN, but a stack without residual does not look at x.
+  // 0·∞ is NaN, but a stack without residual ignores x.
   if (!add.branch.empty() && add.skip.vector.empty() && skip == 0) x = 0;
   const float skipped = __fmul_rn(skip, x);
   if (add.branch.empty()) return skipped;
   return __fadd_rn(skipped, __fmul_rn(gain, __fmul_rn(factor, branch)));
 }
 
-/// kVector values of row r of s = skip ⊙ x + gain ⊙ dropout(branch), rounded as they are stored.
-/// kFast: skip and gain are numbers, and nothing is dropped.
+/// Computes kVector values of row r of s = skip ⊙ x + gain ⊙ dropout(branch), rounded to the
+/// storage type. kFast: skip and gain are numbers, and there is no dropout.
 template <bool kFast, typename S, typename B>
 __device__ Vector<S> residual_sum(const ResidualAdd<S, B>& add, std::size_t r, std::size_t col) {
   const std::size_t features = add.x.cols;
@@ -211,7 +213,7 @@ __device__ Vector<S> residual_sum(const ResidualAdd<S, B>& add, std::size_t r, s
   }
   return Vector<S>::rounded(s);
 }
-/// The first value of row r, rounded as it is stored.
+/// Returns the first value of row r, rounded to the storage type.
 template <bool kFast, typename S, typename B>
 __device__ float first_of_sum(const ResidualAdd<S, B>& add, std::size_t r) {
   const float x = to_float(add.x.data[r * add.x.stride]);
@@ -228,12 +230,12 @@ __device__ float first_of_sum(const ResidualAdd<S, B>& add, std::size_t r) {
   return rounded[0];
 }
 
-/// Where this thread stands among those that share its row.
+/// The place of this thread among those that share its row.
 struct Place {
   RowPlan plan;
-  int row;     ///< of the block
-  int thread;  ///< of the row, in this block
-  int rank;    ///< of the block in its cluster
+  int row;     ///< in the block
+  int thread;  ///< in the row, within this block
+  int rank;    ///< of the block, in its cluster
 
   __device__ explicit Place(const RowPlan& row_plan)
       : plan(row_plan),
@@ -241,16 +243,17 @@ struct Place {
         thread(static_cast<int>(threadIdx.x) % row_plan.threads),
         rank(row_plan.blocks == 1 ? 0 : static_cast<int>(blockIdx.x) % row_plan.blocks) {}
 
-  /// Of the block, or of the cluster, among all.
+  /// Index of the block, or of the cluster, in the grid.
   __device__ std::size_t block() const { return blockIdx.x / plan.blocks; }
-  /// The first column of this thread's chunk: neighbouring threads have neighbouring ones.
+  /// Returns the first column of this thread's chunk; neighbouring threads have neighbouring
+  /// chunks.
   __device__ std::size_t column(int chunk) const {
     return std::size_t{kVector} * ((chunk * plan.blocks + rank) * plan.threads + thread);
   }
   __device__ bool leads() const { return thread == 0 && rank == 0; }
 };
 
-/// Waits for the threads of this row in this block.
+/// Waits for all threads of this row in this block.
 __device__ inline void row_barrier(const Place& place) {
   if (place.plan.rows == 1) {
     __syncthreads();
@@ -259,19 +262,20 @@ __device__ inline void row_barrier(const Place& place) {
   }
 }
 
-inline constexpr int kMostWarps = kForward.row_threads / 32;  ///< of a block
+inline constexpr int kMostWarps = kForward.row_threads / 32;  ///< in a block
 
-/// Shared memory for sums over rows, double-buffered: a fast thread may begin the next sum.
+/// Shared memory for sums over rows. It is double-buffered, because a fast thread may begin the
+/// next sum.
 template <typename V, int N>
 struct SumMemory {
   static constexpr int kWords = N * sizeof(V) / sizeof(std::uint64_t);
   static_assert(kWords * sizeof(std::uint64_t) == N * sizeof(V));
 
   V of_warps[2][kMostWarps][N];
-  alignas(16) V of_blocks[2][kMostBlocks][N];  ///< of the cluster, which they send to each other
-  std::uint64_t arrived[2];                    ///< barriers that count what has been sent
+  alignas(16) V of_blocks[2][kMostBlocks][N];  ///< of the cluster's blocks, which exchange them
+  std::uint64_t arrived[2];                    ///< barriers that count the bytes received
 
-  /// Before the first sum, by all threads; where there are clusters meet_cluster() must follow.
+  /// All threads call it before the first sum. With clusters, meet_cluster() must follow.
   __device__ void prepare(const RowPlan& plan) {
     if (plan.blocks == 1 || threadIdx.x > 0) return;
     for (std::uint64_t& barrier : arrived) {
@@ -280,7 +284,7 @@ struct SumMemory {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
 
-  /// Sends this block's sums to all blocks of the cluster, waits for theirs, and adds them up.
+  /// Sends this block's sums to all blocks of the cluster, waits for their sums, and adds all up.
   __device__ void add_blocks(V (&sums)[N], const Place& place, int count) {
     const int turn = count % 2;
     const std::uint32_t barrier = address_of(&arrived[turn]);
@@ -307,7 +311,7 @@ struct SumMemory {
       for (int n = 0; n < N; ++n) sums[n] += of_blocks[turn][block][n];
     }
   }
-  /// The same for sum n alone, by thread n.
+  /// Thread n does the same for sum n alone.
   __device__ void add_blocks(V& sum, int n, const Place& place, int count) {
     static_assert(sizeof(V) == 4);
     const int turn = count % 2;
@@ -325,7 +329,7 @@ struct SumMemory {
   }
 
  private:
-  /// Thread 0: this much is to arrive.
+  /// Thread 0 sets the number of bytes to expect.
   __device__ void expect(int turn, const Place& place) {
     if (threadIdx.x > 0) return;
     asm volatile(
@@ -347,7 +351,7 @@ struct SumMemory {
   __device__ static std::uint32_t address_of(const void* in_shared_memory) {
     return static_cast<std::uint32_t>(__cvta_generic_to_shared(in_shared_memory));
   }
-  /// The same place in the shared memory of another block of the cluster.
+  /// Returns the corresponding shared-memory address in another block of the cluster.
   __device__ static std::uint32_t address_in(unsigned rank, std::uint32_t address) {
     std::uint32_t result;
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(result) : "r"(address), "r"(rank));
@@ -355,8 +359,8 @@ struct SumMemory {
   }
 };
 
-/// After prepare() and before the first sum: nobody sends to a block that is not ready. A block
-/// may end at any time, as it has received all that is sent to it.
+/// Call it after prepare() and before the first sum, so that no block sends to a block that is not
+/// ready. A block may end at any time, because it has received everything that is sent to it.
 __device__ inline void meet_cluster(const RowPlan& plan) {
   if (plan.blocks > 1) cooperative_groups::this_cluster().sync();
 }
@@ -369,9 +373,9 @@ __device__ void sum_over_warp(V (&sums)[N], const RowPlan& plan) {
   }
 }
 
-/// Adds up N numbers of each thread over its row, in an order that depends on the plan alone; all
+/// Adds up N numbers of each thread over its row, in an order that depends only on the plan. All
 /// threads of the row get the sums. All threads of a block must call it equally often, with `count`
-/// 0, 1, 2, …
+/// = 0, 1, 2, …
 template <typename V, int N>
 __device__ void sum_over_row(V (&sums)[N], const Place& place, SumMemory<V, N>& memory, int count) {
   const RowPlan& plan = place.plan;
@@ -394,8 +398,7 @@ __device__ void sum_over_row(V (&sums)[N], const Place& place, SumMemory<V, N>& 
   if (plan.blocks > 1) memory.add_blocks(sums, place, count);
 }
 
-/// The same of many sums that are wanted once each: use(n, sum n) is called by one thread of the
-/// row.
+/// The same for many sums that are needed once each: one thread of the row calls use(n, sum n).
 template <int N, typename Use>
 __device__ void total_over_row(float (&sums)[N], const Place& place, SumMemory<float, N>& memory,
                                int count, const Use& use) {
@@ -423,7 +426,7 @@ __device__ void total_over_row(float (&sums)[N], const Place& place, SumMemory<f
   if (place.rank == 0) use(n, sum);
 }
 
-/// γ of one chunk as it multiplies: γ or 1 + γ, times the output scale.
+/// Loads the effective γ of one chunk: γ or 1 + γ, times the output scale.
 template <bool kFast>
 __device__ void load_gamma(const NormNumbers& norm, std::span<const float> gamma, std::size_t col,
                            float (&values)[kVector]) {
@@ -432,7 +435,7 @@ __device__ void load_gamma(const NormNumbers& norm, std::span<const float> gamma
 #pragma unroll
   for (float& value : values) value = (norm.gamma_offset + value) * norm.output_scale;
 }
-/// β of one chunk, times the output scale.
+/// Loads β of one chunk, times the output scale.
 template <bool kFast>
 __device__ void load_beta(const NormNumbers& norm, std::span<const float> beta, std::size_t col,
                           float (&values)[kVector]) {

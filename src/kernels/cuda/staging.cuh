@@ -1,6 +1,6 @@
 #pragma once
 
-/// Rows on their way from memory to the threads that want them.
+/// Copies rows from memory to shared memory in the background.
 
 #include <cuda_pipeline.h>
 
@@ -8,8 +8,9 @@
 
 namespace addnorm::kernels::cuda {
 
-/// Shared memory for two rows: one arrives while the one before it is worked on. A thread copies
-/// what it reads itself, so nobody waits for others. A chunk has kParts of 16 bytes each.
+/// Shared memory for two rows: one is copied while the row before it is computed. Each thread
+/// copies the values that it reads itself, so no thread waits for another. A chunk has kParts parts
+/// of 16 bytes.
 template <int kChunks, int kParts>
 class Stages {
  public:
@@ -18,7 +19,7 @@ class Stages {
 
   __device__ explicit Stages(uint4* memory) : memory_(memory + threadIdx.x) {}
 
-  /// Begins to copy a vector of the row that is requested.
+  /// Starts to copy a vector of the requested row.
   template <typename T>
   __device__ void copy(const T* from, int chunk, int part) const {
 #pragma unroll
@@ -27,16 +28,16 @@ class Stages {
                               reinterpret_cast<const uint4*>(from) + p, sizeof(uint4));
     }
   }
-  /// The row that is requested is whole.
+  /// Ends the requested row.
   __device__ void commit() {
     __pipeline_commit();
     requested_ ^= 1;
   }
-  /// Waits for all rows but the one that was requested last.
+  /// Waits for all rows except the one requested last.
   __device__ void await() const {
     __pipeline_wait_prior(1);
   }
-  /// From now on the next row is read.
+  /// Makes the next row the current one.
   __device__ void release() {
     current_ ^= 1;
   }
@@ -51,7 +52,7 @@ class Stages {
   }
 
  private:
-  /// Those of neighbouring threads stand side by side.
+  /// Neighbouring threads have neighbouring addresses.
   __device__ uint4* at(int row, int chunk, int part) const {
     return memory_ + ((row * kChunks + chunk) * kParts + part) * blockDim.x;
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The few numbers of a row that forward makes and backward reads.
+/// The statistics of a row, which forward computes and backward reads.
 
 #include <cmath>
 
@@ -8,11 +8,12 @@
 
 namespace addnorm::kernels::cuda {
 
-/// NormOptions and the features, as kernels use them: no thread divides.
+/// NormOptions and the number of features in the form that kernels use, without divisions in
+/// threads.
 struct NormNumbers {
   bool has_mean, adds_to_deviation, epsilon_is_positive;
-  bool hides_underflow;  ///< ε is so large that squares which vanish do not matter beside it
-  int most_exponent;     ///< of a scale: ε·scale² must stay in float32's range
+  bool hides_underflow;  ///< ε is so large that vanishing squares do not matter
+  int most_exponent;     ///< largest exponent of a scale: ε·scale² must stay in float32's range
   double epsilon, one_over_count, one_over_divisor;
   float gamma_offset;  ///< 1 where γ means 1 + γ
   float output_scale;
@@ -39,8 +40,8 @@ struct NormNumbers {
   }
 };
 
-/// A power of two that brings a deviation near 1 where its square would leave float32, or vanish
-/// there beside an ε that is as small; else 1.
+/// Returns a power of two that brings a deviation near 1 if its square would overflow float32, or
+/// vanish beside an equally small ε; else 1.
 __device__ inline float safe_scale(const NormNumbers& norm, double variance) {
   constexpr double kLargest = 0x1p100, kSmallest = 0x1p-100;
   if (variance < kLargest && (variance > kSmallest || norm.hides_underflow)) return 1.0F;
@@ -49,11 +50,11 @@ __device__ inline float safe_scale(const NormNumbers& norm, double variance) {
   return scalbnf(1.0F, max(-126, exponent));
 }
 
-/// From Σd and Σd² of d = x − origin. kRms has the origin 0, and no mean.
+/// Computes the statistics from Σd and Σd² of d = x − origin. kRms has the origin 0 and no mean.
 ///
-/// d rounds in float64 by at most 2⁻⁵³ of itself, and (Σd)²/n is at most n times what remains of
-/// Σd² where the origin is one of the n values: so float64 leaves at least 30 bits of the variance,
-/// of 65,536 values and any mean.
+/// d rounds in float64 by at most a relative 2⁻⁵³. If the origin is one of the n values, (Σd)²/n is
+/// at most n times the remainder Σd² − (Σd)²/n. So the variance has at least 30 correct bits for
+/// 65,536 values and any mean.
 __device__ inline NormStatistics<float> statistics_of(const NormNumbers& norm, double sum,
                                                       double squares, double origin) {
   const double shift = norm.has_mean ? sum * norm.one_over_count : 0.0;
@@ -76,20 +77,20 @@ __device__ inline NormStatistics<float> statistics_of(const NormNumbers& norm, d
   }
   constexpr float kMost = 3.4028234663852886e38F;
   s.reciprocal = __frcp_rn(deviation);
-  // Where there is an ε, however small, equal values become 0, and not 0·∞. A row that holds NaN or
-  // Inf becomes NaN whole.
+  // With any ε > 0 equal values become 0, and not 0·∞. A row that holds NaN or Inf becomes NaN
+  // everywhere.
   if (norm.epsilon_is_positive) s.reciprocal = fminf(s.reciprocal, kMost);
   if (!isfinite(deviation)) s.reciprocal = __int_as_float(0x7FC00000);
   return s;
 }
 
-/// x·scale − mean_hi: x − mean but for mean_lo.
+/// Returns x·scale − mean_hi: x − mean except for mean_lo.
 __device__ inline float from_mean(const NormStatistics<float>& s, float x) {
   return fmaf(x, s.scale, -s.mean_hi);
 }
 
-/// What backward's sums of a row, of g and of g·(x − mean_hi), come to: dx = ((g − mean_hi) −
-/// mean_lo − x̂·slope)·factor.
+/// The numbers of a row for dx, computed from backward's sums of g and of g·(x − mean_hi): dx = ((g
+/// − mean_hi) − mean_lo − x̂·slope)·factor.
 struct RowGradient {
   float mean_hi = 0, mean_lo = 0, slope, factor;
 

@@ -1,5 +1,5 @@
-// What stands between a program and the library: its exception comes across, its inner headers and
-// those of what it is made with do not.
+// The boundary between a program and the library: the library's exception type crosses it, its
+// inner headers and those of its dependencies do not.
 
 #include <cstdio>
 #include <string_view>
