@@ -41,7 +41,7 @@ std::string has_no_product(const std::vector<BlockPlacement>& placements) {
   const bool mixes = std::ranges::all_of(placements, [](const BlockPlacement& block) {
     return mixes_all(block.attention) && mixes_all(block.feed_forward);
   });
-  return mixes ? "" : "its stream has no lanes that matrices alone carry";
+  return mixes ? "" : "this stream has no lanes that are carried by matrices alone";
 }
 
 CarryKind carry_kind(const std::vector<BlockPlacement>& placements) {

@@ -46,7 +46,7 @@ Check check_growth(const std::string& name, const Gains& gains, double spread) {
   const double lanes = static_cast<double>(gains.lanes);
   const double growth = (lanes - 2) * spread * spread / 2 * gains.sublayers.back();
   Check check{.claim = fmt::format("{}: the gain, a geometric mean over seeds, grows at least as "
-                                   "that of one vector",
+                                   "fast as the gain of one vector",
                                    name),
               .source = "docs/theory.md",
               .measured = std::exp(sum / static_cast<double>(gains.measured.size())),
@@ -81,12 +81,12 @@ FigureResult composite_gain(const FigureOptions& options) {
               .x = {"sublayers"},
               .y = {"largest sum of a row or column", AxisScale::kLog},
               .caption =
-                  "A stream, or a gradient, can grow by this factor. Numbers without a bound "
-                  "multiply as random matrices do."};
+                  "A stream or a gradient can grow by up to this factor. Unconstrained numbers "
+                  "multiply like random matrices."};
   FigureResult result;
   for (const std::string& name : options.placements) {
     const std::vector<BlockPlacement> placements = parse_placements(name, options.layers[0]);
-    const std::string claim = fmt::format("{}: the gain is that of its numbers", name);
+    const std::string claim = fmt::format("{}: the gain equals that of its matrices A", name);
     const std::string unmet = has_no_product(placements);
     if (!unmet.empty()) {
       result.checks.push_back({.claim = claim, .source = "docs/theory.md", .unmet = unmet});

@@ -30,17 +30,17 @@ FigureResult depth(const FigureOptions& options) {
   const TrainedCurves trained(depth_plan(options), options);
   FigureResult result;
   result.panels = {
-      {.title = "The same few steps, at every depth",
+      {.title = "The same number of steps at every depth",
        .x = {"layers", AxisScale::kLog},
        .y = {"loss after training, nats per byte"},
        .caption = fmt::format(
-           "On text kept aside, after {} steps at a learning rate of {} that grows over the first "
-           "{}. More steps bring more of these stacks below byte frequencies; a skip that each "
-           "branch disturbs little needs few.",
+           "Validation loss after {} steps at a learning rate of {}, warmed up over the first {}. "
+           "With more steps, more of these stacks get below the loss of byte frequencies. Stacks "
+           "whose branches change the skip little need few steps.",
            kDepthSteps, kDepthLearningRate, kDepthWarmUp),
        .measured = trained.losses(),
        .predicted = {trained.unigram_curve()}}};
-  const std::string unmet = options.width == 32 ? "" : "it is about a width of 32";
+  const std::string unmet = options.width == 32 ? "" : "the claim is for width 32";
   for (const std::size_t layers : options.layers) {
     const double depth = static_cast<double>(layers);
     auto claim = [&](const char* curve, const char* what, const char* source) {

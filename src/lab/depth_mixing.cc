@@ -112,11 +112,13 @@ HeatMap map(std::string name, const std::vector<std::vector<double>>& m) {
 /// M as predicted by theory next to the measured one.
 Panel map_panel(const std::string& title, const Mixing& m) {
   Panel panel{.title = title,
-              .x = {"what is read: x, and sublayers"},
-              .y = {"who reads: sublayers, and the exit"},
-              .caption = "The matrix M at the start. 1 is what the sublayer of a row reads most.",
+              .x = {"source: x and the sublayers"},
+              .y = {"reader: the sublayers and the exit"},
+              .caption =
+                  "The matrix M at the start of training. In each row, 1 marks the source with the "
+                  "largest weight.",
               .maps = {map("predicted", m.predicted), map("measured", m.measured)},
-              .value = "weight, in parts of the largest in its row"};
+              .value = "weight, relative to the largest in its row"};
   panel.x.names = {"x"};
   for (std::size_t l = 1; l < m.predicted.size(); ++l) {
     panel.x.names.push_back(std::to_string(l));
@@ -132,21 +134,23 @@ FigureResult depth_mixing(const FigureOptions& options) {
   FigureResult result;
   const auto last_row = [](const char* title, const char* caption) {
     return Panel{.title = title,
-                 .x = {"what is read: 0 is x, then the sublayers"},
+                 .x = {"source: 0 is x, then the sublayers"},
                  .y = {"weight"},
                  .caption = caption};
   };
-  Panel at_start = last_row("The last sublayer",
-                            "Pre-norm reads all alike; post-norm forgets what is far below.");
-  Panel of_drawn = last_row("The last sublayer, with drawn numbers",
-                            "Each learned number has moved by N(0, 0.3²).");
+  Panel at_start = last_row(
+      "The last sublayer",
+      "Pre-norm gives all sources the same weight; post-norm forgets sublayers far below.");
+  Panel of_drawn = last_row("The last sublayer, with random numbers",
+                            "A random number from N(0, 0.3²) is added to each learned number.");
   for (const std::string& name : options.placements) {
     const std::vector<BlockPlacement> placements = parse_placements(name, options.layers[0]);
-    const std::string claim = fmt::format("{}: sublayers read what theory says", name);
+    const std::string claim = fmt::format("{}: sublayers read what theory predicts", name);
     if (!theory::covers_stream(placements)) {
-      result.checks.push_back({.claim = claim,
-                               .source = "docs/theory.md",
-                               .unmet = "theory has no gates and no parts of features"});
+      result.checks.push_back(
+          {.claim = claim,
+           .source = "docs/theory.md",
+           .unmet = "the theory covers neither gates nor lanes that are parts of the features"});
       continue;
     }
     const auto add_curves = [&](Panel& panel, const Mixing& m) {
@@ -163,7 +167,7 @@ FigureResult depth_mixing(const FigureOptions& options) {
     const Mixing drawn =
         mixing_of(placements, {.spread = kSpread, .seed = options.seed}, options.bug);
     add_curves(of_drawn, drawn);
-    result.checks.push_back(check_entries(claim + ", with drawn numbers", drawn, tolerance));
+    result.checks.push_back(check_entries(claim + ", with random numbers", drawn, tolerance));
   }
   for (Panel& panel : {std::ref(at_start), std::ref(of_drawn)}) {
     if (!panel.measured.empty()) result.panels.push_back(std::move(panel));

@@ -49,12 +49,12 @@ void add_deviations(Panel& panel, const NormOptions& norm, const std::string& na
 }
 
 void add_places(FigureResult& result, const FigureOptions& options) {
-  Panel panel{.title = "Where ε hides a row",
+  Panel panel{.title = "Where ε outweighs the variance of a row",
               .x = {"standard deviation σ of the row", AxisScale::kLog},
               .y = {"standard deviation of the output", AxisScale::kLog},
               .caption =
-                  "1 is what a norm promises. In the variance, ε lowers rows below √ε; at "
-                  "the deviation, rows below ε itself."};
+                  "A norm is meant to give standard deviation 1. Added to the variance, ε shrinks "
+                  "rows with σ below √ε; added to the deviation, only rows with σ below ε."};
   for (const auto& [at, text] : kPlaces) {
     for (const double epsilon : kEpsilons) {
       add_deviations(panel, {.epsilon = epsilon, .epsilon_at = at},
@@ -149,14 +149,12 @@ void add_storage(FigureResult& result, const FigureOptions& options) {
         mapped(sigmas, [&](double sigma) { return predicted_error(storage.format, sigma); });
     panel.measured.push_back(rms_curve(storage.name, sigmas, draws));
     panel.predicted.push_back(within_factor(storage.name, sigmas, expected, factor));
-    result.checks.push_back(
-        check_curve(fmt::format("{}: the error is that of rounding what is read and what is "
-                                "written",
-                                storage.name),
-                    kEpsilonSource, panel.measured.back(), panel.predicted.back()));
+    result.checks.push_back(check_curve(
+        fmt::format("{}: the error is that of rounding the input and the output", storage.name),
+        kEpsilonSource, panel.measured.back(), panel.predicted.back()));
     result.checks.push_back(check_gaps(
-        fmt::format("{}: a row is lost where its σ overflows, from {:g} on, and no other",
-                    storage.name, storage.format.overflows_from),
+        fmt::format("{}: only rows whose σ overflows are lost, from {:g} on", storage.name,
+                    storage.format.overflows_from),
         "IEEE 754", panel.measured.back(),
         mapped(sigmas, [&](double sigma) { return theory::stored(storage.format, sigma); })));
   }
@@ -197,21 +195,21 @@ void add_half_statistics(FigureResult& result, const FigureOptions& options) {
               .x = {"size of the values, ±a", AxisScale::kLog},
               .y = {"standard deviation of the output"},
               .caption =
-                  "ε is 1e-12. In float16 a² overflows from a = 256 on, and the output is "
-                  "0; it vanishes, as ε does, up to 2^-13, and the output is divided by 0: "
-                  "a gap.",
+                  "ε is 1e-12. In float16 a² overflows from a = 256 on, and the output is 0; up to "
+                  "a = 2^-13, both a² and ε underflow, and the output is divided by 0: a gap.",
               .measured = {{"float32", sizes, sound}, {"float16", sizes, half}},
               .predicted = {within_factor("float32", sizes, sound_expected, 1 + kHalfRounding),
                             within_factor("float16", sizes, half_expected, 1 + kHalfRounding)}};
-  result.checks.push_back(check_curve("Statistics in float32 hold for all that float16 can store",
-                                      kEpsilonSource, panel.measured[0], panel.predicted[0]));
+  result.checks.push_back(
+      check_curve("Statistics in float32 are right for every value that float16 can store",
+                  kEpsilonSource, panel.measured[0], panel.predicted[0]));
   result.checks.push_back(check_curve("Statistics in float16 give 0 from |x − μ| = 256 on",
                                       kEpsilonSource, panel.measured[1], panel.predicted[1]));
   result.checks.push_back(check_gaps("Statistics in float32 give a number unless x overflows",
                                      kEpsilonSource, panel.measured[0], sound_expected));
   result.checks.push_back(
-      check_gaps("Statistics in float16 give no number up to |x − μ| = 2^-13 either",
-                 kEpsilonSource, panel.measured[1], half_expected));
+      check_gaps("Statistics in float16 also give no number up to |x − μ| = 2^-13", kEpsilonSource,
+                 panel.measured[1], half_expected));
   result.panels.push_back(std::move(panel));
 }
 

@@ -41,16 +41,16 @@ void check_count(const char* flag, std::size_t value, std::size_t least, std::si
 void check_layers(const Figure& figure, std::size_t own, const std::vector<std::size_t>& given) {
   for (const std::size_t layers : given) check_count("--layers", layers, 1, figure.most_layers);
   require(own > 1 || given.size() == 1, "--layers: {} takes one number", figure.name);
-  require(own == 1 || given.size() > 1, "--layers: {} compares depths, give two or more, as in 3,6",
-          figure.name);
-  require(std::ranges::is_sorted(given, std::less_equal<>()), "--layers: {} must grow",
-          fmt::join(given, ","));
+  require(own == 1 || given.size() > 1,
+          "--layers: {} compares depths; expected two or more, such as 3,6", figure.name);
+  require(std::ranges::is_sorted(given, std::less_equal<>()),
+          "--layers: {} is not in increasing order", fmt::join(given, ","));
 }
 
 void check_placements(const FigureOptions& options) {
   for (const std::string& placement : options.placements) {
     require(std::ranges::count(options.placements, placement) == 1,
-            "--placement: {} is there twice", placement);
+            "--placement: {} is given twice", placement);
     with_prefix("--placement: ", [&] {
       for (const std::size_t layers : options.layers) parse_placements(placement, layers);
     });
@@ -67,11 +67,11 @@ std::string written(const std::vector<T>& values) {
 
 constexpr FigureOption kOptions[] = {
     {"--layers", "layers", &FigureOptions::layers,
-     "blocks; several depths where a figure compares them"},
+     "number of blocks; several numbers where a figure compares depths"},
     {"--width", "width", &FigureOptions::width, "d_model"},
-    {"--seeds", "seeds", &FigureOptions::seeds, "networks of each kind"},
+    {"--seeds", "seeds", &FigureOptions::seeds, "number of random networks of each kind"},
     {"--placement", "placements", &FigureOptions::placements,
-     "placements to measure, with commas between"}};
+     "placements to measure, separated by commas"}};
 
 }  // namespace
 
@@ -117,7 +117,7 @@ FigureOptions read_options(const Json& object) {
     } else if (key == "seed") {
       read(key, value, options.seed);
     } else {
-      require(key == "bug", "\"{}\" is no option of a figure", key);
+      require(key == "bug", "\"{}\" is not an option of figures", key);
       std::string bug;
       read(key, value, bug);
       if (!bug.empty()) options.bug = &find_silent_bug(bug);
@@ -312,7 +312,7 @@ Check check_mean(std::string claim, std::string source, const Series& measured,
   if (std::ranges::any_of(points, has_no_error)) {
     check.unmet = fmt::format("a mean needs at least {} seeds", kLeastDraws);
   } else if (judged == 0) {
-    check.unmet = "the seeds differ by more than what is allowed";
+    check.unmet = "the seeds differ by more than the tolerance";
   } else if (judged < points.size()) {
     check.detail += fmt::format("; {} of {} points are too uncertain to judge",
                                 points.size() - judged, points.size());

@@ -106,7 +106,7 @@ TEST(Figure, RefusesWhatItCannotRun) {
   refused("placement", {.layers = {6}}, "--layers: placement compares depths");
   refused("placement", {.layers = {6, 6}}, "--layers: 6,6 must grow");
   refused("placement", {.placements = {"x"}}, "--placement: placement \"x\" is unknown");
-  refused("placement", {.placements = {"pre", "pre"}}, "--placement: pre is there twice");
+  refused("placement", {.placements = {"pre", "pre"}}, "--placement: pre is given twice");
   EXPECT_THAT([] { find_figure("x"); }, ThrowsMessage<Error>(HasSubstr("figure \"x\" is unknown")));
 }
 

@@ -42,7 +42,8 @@ constexpr Figure kFigures[] = {
      .run = pipeline},
     {.name = "layernorm",
      .title = "What LayerNorm does to a token",
-     .question = "What becomes of a token's features, and what does not change them?",
+     .question =
+         "How does LayerNorm change a token's features, and which changes of a token does it undo?",
      .source = "Ba et al. 2016",
      .defaults = [] { return FigureOptions{.width = 512, .seeds = 8}; },
      .run = layernorm},
@@ -80,7 +81,7 @@ constexpr Figure kFigures[] = {
      .run = instability},
     {.name = "warm-up",
      .title = "What warm-up is for",
-     .question = "Which stacks train when the learning rate has its full size from the first step?",
+     .question = "Which stacks train without learning-rate warm-up?",
      .source = "Xiong et al. 2020",
      .defaults =
          [] {
@@ -91,7 +92,7 @@ constexpr Figure kFigures[] = {
      .trains = true,
      .run = warm_up},
     {.name = "learning-rate",
-     .title = "What a norm allows the learning rate to be",
+     .title = "Which learning rates a norm allows",
      .question = "How high may the learning rate be, with and without a norm?",
      .source = "Ioffe and Szegedy 2015",
      .defaults =
@@ -116,7 +117,7 @@ constexpr Figure kFigures[] = {
      .most_layers = 96,
      .run = rank_collapse},
     {.name = "placements",
-     .title = "Every placement beside the others",
+     .title = "All placements side by side",
      .question = "What does each arrangement do to stream, gradient and loss?",
      .source = "ARCHITECTURE.md, the table of placements",
      .defaults =
@@ -129,7 +130,7 @@ constexpr Figure kFigures[] = {
      .run = placements},
     {.name = "depth",
      .title = "Which stacks still train when they are deep",
-     .question = "How many layers can be stacked before the first steps teach nothing?",
+     .question = "How deep can a stack be and still learn in its first steps?",
      .source = "Bachlechner et al. 2020; Noci et al. 2022",
      .defaults =
          [] {
@@ -154,7 +155,7 @@ constexpr Figure kFigures[] = {
      .defaults = [] { return FigureOptions{.width = 64, .seeds = 8}; },
      .run = norm_backward},
     {.name = "depth-mixing",
-     .title = "What a sublayer reads of those below it",
+     .title = "What a sublayer reads of earlier sublayers",
      .question = "How much does a sublayer read of each sublayer before it?",
      .source = "arXiv 2603.15031; Zhu et al. 2024",
      .defaults =
@@ -179,7 +180,8 @@ constexpr Figure kFigures[] = {
      .run = lanes},
     {.name = "composite-gain",
      .title = "How much a stream of lanes amplifies",
-     .question = "How large is the product of all that carries the lanes from layer to layer?",
+     .question =
+         "How large is the product of the matrices that carry the lanes from layer to layer?",
      .source = "Xie et al. 2025",
      .defaults =
          [] {
@@ -191,9 +193,8 @@ constexpr Figure kFigures[] = {
      .run = composite_gain},
     {.name = "post-norm-revived",
      .title = "Post-norm revived",
-     .question =
-         "How much of a gradient reaches x by the way past all sublayers alone? What comes back "
-         "through them is not counted.",
+     .question = "How much of a gradient reaches x along the skip connections alone? The gradient "
+                 "through the sublayers is not counted.",
      .source = "Wang et al. 2022; Xie et al. 2023; arXiv 2601.19895",
      .defaults =
          [] {

@@ -36,7 +36,7 @@ Check check_fate(const Arrangement& a, const Series& gradient, std::size_t layer
       .measured = gradient.y[0],
       .low = a.least,
       .high = a.most};
-  if (layers != 12) check.unmet = "the limits are those of 12 layers";
+  if (layers != 12) check.unmet = "the limits apply to 12 layers";
   return check;
 }
 
@@ -48,13 +48,14 @@ FigureResult gradient_flow(const FigureOptions& options) {
                  .x = {"layer"},
                  .y = {"root mean square", AxisScale::kLog},
                  .caption =
-                     "Of the loss's gradient with respect to what each layer reads. It is 1 "
-                     "where it starts: after the last layer, or after pre-norm's final "
-                     "norm, which divides it by the size of the stream."};
-  Panel stream{.title = "The signal on its way forward",
-               .x = {"layer"},
-               .y = {"root mean square", AxisScale::kLog},
-               .caption = "Of what each layer reads; the last point is what the last one leaves."};
+                     "The gradient of the loss with respect to each layer's input. It is 1 where "
+                     "it starts: after the last layer, or after pre-norm's final norm, which "
+                     "divides it by the size of the stream."};
+  Panel stream{
+      .title = "The signal on its way forward",
+      .x = {"layer"},
+      .y = {"root mean square", AxisScale::kLog},
+      .caption = "The input of each layer; the last point is the output of the last layer."};
   for (const Arrangement& a : arrangements(options.layers[0])) {
     const StackSample sample(wide_stack(a.placements, options.width), options);
     result.checks.push_back(

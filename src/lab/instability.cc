@@ -149,23 +149,23 @@ struct QuantityText {
   const char* claim_off;  ///< claim without it
 };
 constexpr QuantityText kTexts[] = {
-    {kStableCosine, "Is the output what it was?", "cosine with the output for F × 1",
-     "1 means the same direction. Without a residual the norm removes the factor; with one only F "
-     "was scaled, so x̂ turns towards F.",
-     AxisScale::kLinear, "x̂ turns away from the stable x̂ as the moments of x and F say",
-     "x̂ is the stable x̂ whatever the factor"},
-    {kBranchCosine, "Is x still in it?", "cosine with LayerNorm(F)",
-     "At 1 the output is that of F alone: x is drowned out, or, without a residual, was never in "
-     "it.",
-     AxisScale::kLinear, "x̂ turns towards LayerNorm(F) as the moments of x and F say",
-     "x̂ is that of LayerNorm(F)"},
-    {kGrowth, "The deviation that the norm divides by", "÷ that for F × 1",
-     "It grows in step with F, with a residual as soon as F outweighs x; that is how the norm "
-     "keeps its output in range.",
+    {kStableCosine, "Is the output unchanged?", "cosine with the output for F × 1",
+     "1 means the same direction. Without a residual the norm removes the factor; with one, only F "
+     "is scaled, so x̂ turns towards F.",
+     AxisScale::kLinear, "x̂ turns away from the stable x̂ as the moments of x and F predict",
+     "x̂ equals the stable x̂ for every factor"},
+    {kBranchCosine, "Does the output still contain x?", "cosine with LayerNorm(F)",
+     "At 1 the output is that of F alone: x has become negligible or, without a residual, was "
+     "never part of it.",
+     AxisScale::kLinear, "x̂ turns towards LayerNorm(F) as the moments of x and F predict",
+     "x̂ equals LayerNorm(F)"},
+    {kGrowth, "The deviation that the norm divides by", "relative to F × 1",
+     "It grows in proportion to F, with a residual as soon as F outweighs x; this keeps the norm's "
+     "output in range.",
      AxisScale::kLog, "σ grows as √(σx² + 2k·cov + k²·σF²)", "σ grows as k"},
     {kJacobian, "The gradient through the norm", "size of the derivative",
-     "It is divided by the same deviation: x beside a loud F learns slowly.", AxisScale::kLog,
-     "the gradient through the norm is √(d − 2)/σ",
+     "It is divided by the same deviation: beside a large F, x gets a small gradient.",
+     AxisScale::kLog, "the gradient through the norm is √(d − 2)/σ",
      "the gradient through the norm is √(d − 2)/(k·σF)"},
 };
 

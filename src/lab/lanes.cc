@@ -63,10 +63,10 @@ Series agreeing(const std::string& name, const Differences& differences) {
 
 /// Checks the largest ratio of a difference to its bound.
 Check check_bound(const std::string& name, const Differences& differences) {
-  Check check{
-      .claim = fmt::format("{}: differences shrink at least as the product of all σ₂(A)", name),
-      .source = "docs/theory.md",
-      .high = 1.02};
+  Check check{.claim = fmt::format(
+                  "{}: differences shrink at least as fast as the product of all σ₂(A)", name),
+              .source = "docs/theory.md",
+              .high = 1.02};
   for (std::size_t i = 0; i < differences.measured.size(); ++i) {
     for (std::size_t l = 0; l < differences.sublayers.size(); ++l) {
       check.measured = std::max(check.measured,
@@ -113,8 +113,8 @@ std::vector<BlockPlacement> all_alike(std::vector<BlockPlacement> placements) {
 }
 
 Check check_trap(const std::string& name, const DrawnStack& drawn, const FigureOptions& options) {
-  return {.claim = fmt::format("{}: lanes that are read and written alike give A no gradient, as "
-                               "a share of what drawn numbers give",
+  return {.claim = fmt::format("{}: if all lanes are read and written alike, A gets no gradient, "
+                               "relative to that with random numbers",
                                name),
           .source = "docs/arrangements.md",
           .measured = carry_gradient(all_alike(drawn.placements), 0, options) /
@@ -128,14 +128,14 @@ FigureResult lanes(const FigureOptions& options) {
   const Axis sublayers{"sublayers"};
   Panel start{.title = "At the start",
               .x = sublayers,
-              .y = {"difference left", AxisScale::kLinear, 0},
-              .caption = "1: lanes differ as they did at first. 0: all lanes are one."};
-  Panel drawn{.title = "With drawn numbers",
+              .y = {"remaining difference", AxisScale::kLinear, 0},
+              .caption = "1: lanes differ as at the start. 0: all lanes are equal."};
+  Panel drawn{.title = "With random numbers",
               .x = sublayers,
-              .y = {"difference left", AxisScale::kLog, 1e-3},
+              .y = {"remaining difference", AxisScale::kLog, 1e-3},
               .caption =
-                  "Doubly stochastic matrices, one after the other, make all lanes one. "
-                  "A = I keeps them apart; so do numbers without a bound, which amplify."};
+                  "A product of many doubly stochastic matrices makes all lanes equal. A = I keeps "
+                  "them different; so do unconstrained numbers, but they amplify."};
   FigureResult result;
   for (const std::string& name : options.placements) {
     const std::vector<BlockPlacement> placements = parse_placements(name, options.layers[0]);
@@ -144,20 +144,20 @@ FigureResult lanes(const FigureOptions& options) {
       panel.measured.push_back(mean_curve(name, differences.sublayers, differences.measured));
       panel.predicted.push_back(agreeing(name, differences));
       result.checks.push_back(
-          check_curve(fmt::format("{}: lanes differ as theory says, {}", name, when),
+          check_curve(fmt::format("{}: lanes differ as theory predicts, {}", name, when),
                       "docs/theory.md", panel.measured.back(), panel.predicted.back()));
       return differences;
     };
     const std::string unmet = has_no_product(placements);
     if (!unmet.empty()) {
-      result.checks.push_back({.claim = fmt::format("{}: lanes differ as theory says", name),
+      result.checks.push_back({.claim = fmt::format("{}: lanes differ as theory predicts", name),
                                .source = "docs/theory.md",
                                .unmet = unmet});
       continue;
     }
     const DrawnStack trained = drawn_stack(placements);
     add(start, "at the start", {placements});
-    const Differences differences = add(drawn, "of drawn numbers", trained);
+    const Differences differences = add(drawn, "with random numbers", trained);
     if (carry_kind(placements) != CarryKind::kDoublyStochastic) continue;
     result.checks.push_back(check_bound(name, differences));
     result.checks.push_back(check_trap(name, trained, options));

@@ -236,31 +236,31 @@ void add_batch_sizes(FigureResult& result, const FigureOptions& options) {
       .x = {"batch size", AxisScale::kLog},
       .y = {"relative error", AxisScale::kLog},
       .caption =
-          "Of the mean, in standard deviations, and of the variance. Four times the batch halves "
-          "the error of the mean and, of a large batch, that of the variance.",
+          "The error of the mean, in standard deviations, and of the variance. A batch four times "
+          "as large halves the error of the mean and, if it is large, that of the variance.",
       .measured = {curve("mean", &BatchErrors::mean), curve("variance", &BatchErrors::variance)},
       .predicted = {
           within_sampling("mean", mapped(kBatches, theory::batch_mean_error), of_normal, n),
           within_sampling("variance", mapped(kBatches, theory::batch_variance_error),
                           mapped(kBatches, theory::batch_variance_error_spread), n)}};
   Panel change{
-      .title = "The same token among other tokens",
+      .title = "The same token in different batches",
       .x = {"batch size", AxisScale::kLog},
       .y = {"change of its output"},
       .caption =
-          "All other tokens of the batch are drawn again. BatchNorm's output of the "
-          "token changes, LayerNorm's does not.",
+          "All other tokens of the batch are drawn anew. BatchNorm's output for the token changes, "
+          "LayerNorm's does not.",
       .measured = {curve("LayerNorm", &BatchErrors::layer_change),
                    curve("BatchNorm", &BatchErrors::batch_change)},
       .predicted = {within("LayerNorm", batch_axis(), std::vector<double>(of_normal.size()),
                            std::vector<double>(of_normal.size()))}};
-  result.checks.push_back(check_curve("BatchNorm's mean is off by 1/√B deviations",
+  result.checks.push_back(check_curve("BatchNorm's mean is off by 1/√B standard deviations",
                                       kLayerVsBatchSource, estimates.measured[0],
                                       estimates.predicted[0]));
   result.checks.push_back(check_curve("BatchNorm's variance is off by √(2B − 1)/B",
                                       kLayerVsBatchSource, estimates.measured[1],
                                       estimates.predicted[1]));
-  result.checks.push_back(check_curve("LayerNorm's output of a token does not depend on the batch",
+  result.checks.push_back(check_curve("LayerNorm's output for a token does not depend on the batch",
                                       kLayerVsBatchSource, change.measured[0],
                                       change.predicted[0]));
   result.checks.push_back({.claim = "BatchNorm gives β, which is 0, for a batch of one token",
@@ -339,17 +339,18 @@ void add_padding(FigureResult& result, const FigureOptions& options) {
               .x = {"padded share of the batch"},
               .y = {"the feature's statistics"},
               .caption =
-                  "One feature of mean 2 and variance 1. BatchNorm takes the padding for data: "
-                  "its mean falls, its variance first grows.",
+                  "One feature of mean 2 and variance 1. BatchNorm treats the padding as data: its "
+                  "mean falls, its variance first grows.",
               .measured = {curve("BatchNorm's mean", &PaddingDraw::mean),
                            curve("BatchNorm's variance", &PaddingDraw::variance)},
               .predicted = {predict("BatchNorm's mean", &PaddingDraw::predicted_mean),
                             predict("BatchNorm's variance", &PaddingDraw::predicted_variance)}};
-  result.checks.push_back(check_curve("A padded share p leaves BatchNorm (1 − p) of the mean",
-                                      kLayerVsBatchSource, panel.measured[0], panel.predicted[0]));
-  result.checks.push_back(check_curve("… and makes its variance (1 − p)·(σ² + p·μ²)",
+  result.checks.push_back(
+      check_curve("With a padded share p, BatchNorm's mean is (1 − p) times the mean",
+                  kLayerVsBatchSource, panel.measured[0], panel.predicted[0]));
+  result.checks.push_back(check_curve("… and its variance is (1 − p)·(σ² + p·μ²)",
                                       kLayerVsBatchSource, panel.measured[1], panel.predicted[1]));
-  result.checks.push_back({.claim = "Padding changes no bit of LayerNorm's output of a token",
+  result.checks.push_back({.claim = "Padding changes no bit of LayerNorm's output for a token",
                            .source = kLayerVsBatchSource,
                            .measured = static_cast<double>(changed)});
   result.panels.push_back(std::move(panel));

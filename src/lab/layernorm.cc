@@ -84,13 +84,13 @@ void add_densities(FigureResult& result, const Tokens& tokens) {
   auto after = [d = tokens.y.cols()](double low, double high) {
     return theory::normalized_share(d, low, high);
   };
-  result.panels.push_back(density("Features after",
-                                  "Mean 0 and standard deviation 1: a norm moves and rescales each "
-                                  "token. The line is the exact density; the more features, the "
-                                  "nearer to the normal one.",
-                                  tokens.y.flat(), {{0, 1}, after}));
-  const char* claims[] = {"Before the norm, counts are those of N(5, 10²)",
-                          "After the norm, counts follow (1 − z²/(d − 1))^((d − 4)/2)"};
+  result.panels.push_back(
+      density("Features after",
+              "Mean 0 and standard deviation 1: a norm moves and rescales each token. The line is "
+              "the exact density; with more features it approaches the normal density.",
+              tokens.y.flat(), {{0, 1}, after}));
+  const char* claims[] = {"Before the norm, the counts follow N(5, 10²)",
+                          "After the norm, the counts follow (1 − z²/(d − 1))^((d − 4)/2)"};
   for (std::size_t i = 0; i < std::size(claims); ++i) {
     const Panel& panel = result.panels[i];
     result.checks.push_back(
@@ -119,13 +119,13 @@ void add_one_token(FigureResult& result, const Tokens& tokens) {
                     .x = {"before"},
                     .y = {"after"},
                     .caption =
-                        "All features of a token are on one straight line, so their order "
-                        "and their distances' ratios stay.",
+                        "All features of a token lie on one straight line, so their order and the "
+                        "ratios of their distances stay the same.",
                     .measured = {{"features", before, after}},
                     .predicted = {within("features", before, expected, tolerance)}};
   result.checks.push_back(check_curve("Every feature is (x − μ)/√(σ² + ε)", kLayerNormSource,
                                       panel.measured[0], panel.predicted[0]));
-  result.checks.push_back({.claim = "No feature has changed its place in the order",
+  result.checks.push_back({.claim = "The order of the features is unchanged",
                            .source = kLayerNormSource,
                            .measured = static_cast<double>(out_of_order)});
   result.panels.push_back(panel);
@@ -146,7 +146,7 @@ void add_moments(FigureResult& result, const Tokens& tokens) {
                            .source = kLayerNormSource,
                            .measured = farthest_mean,
                            .high = kLayerNormRounding});
-  result.checks.push_back({.claim = "… and variance σ²/(σ² + ε), but for what is given here",
+  result.checks.push_back({.claim = "… and variance σ²/(σ² + ε), up to the error given here",
                            .source = kLayerNormSource,
                            .measured = farthest_variance,
                            .high = 2 * kLayerNormRounding});
@@ -194,17 +194,17 @@ Rescaled rescale(const StackPlan& plan, const FigureOptions& options) {
 
 void add_invariance(FigureResult& result, const StackPlan& plan, const FigureOptions& options) {
   const Rescaled rescaled = rescale(plan, options);
-  const Panel panel{
-      .title = "LayerNorm of a·x + b",
-      .x = {"a", AxisScale::kLog},
-      .y = {"largest change of a feature", AxisScale::kLog},
-      .caption =
-          "b is 20·a. Scale and shift make no difference beyond rounding, until a is so "
-          "small that ε = 1e-5 is no longer small beside the variance.",
-      .measured = {{"change", rescaled.a, rescaled.measured}},
-      .predicted = {{"change", rescaled.a, {}, rescaled.low, rescaled.high}}};
-  result.checks.push_back(check_curve("LayerNorm(a·x + b) is LayerNorm(x), but for ε and rounding",
-                                      kLayerNormSource, panel.measured[0], panel.predicted[0]));
+  const Panel panel{.title = "LayerNorm of a·x + b",
+                    .x = {"a", AxisScale::kLog},
+                    .y = {"largest change of a feature", AxisScale::kLog},
+                    .caption =
+                        "b is 20·a. Scale and shift change the output only by rounding, until a is "
+                        "so small that ε = 1e-5 is no longer small beside the variance.",
+                    .measured = {{"change", rescaled.a, rescaled.measured}},
+                    .predicted = {{"change", rescaled.a, {}, rescaled.low, rescaled.high}}};
+  result.checks.push_back(
+      check_curve("LayerNorm(a·x + b) is LayerNorm(x), except for ε and rounding", kLayerNormSource,
+                  panel.measured[0], panel.predicted[0]));
   result.panels.push_back(panel);
 }
 

@@ -31,7 +31,7 @@ Panel panel_of(const char* title, const TrainedCurves& trained) {
           .x = {"learning rate", AxisScale::kLog},
           .y = {"loss after training, nats per byte"},
           .caption =
-              fmt::format("On text kept aside, after {} steps of AdamW without warm-up.", kRateSteps),
+              fmt::format("Validation loss after {} steps of AdamW without warm-up.", kRateSteps),
           .measured = trained.losses(),
           .predicted = {trained.unigram_curve()}};
 }
@@ -42,23 +42,23 @@ FigureResult learning_rate(const FigureOptions& options) {
   FigureResult result;
   const TrainedCurves small(plan(options, Initialization::kTorch), options);
   const TrainedCurves large(plan(options, Initialization::kXavier), options);
-  result.panels = {panel_of("Small first weights (PyTorch's)", small),
-                   panel_of("Larger first weights (Xavier's)", large)};
+  result.panels = {panel_of("Small initial weights (PyTorch's)", small),
+                   panel_of("Larger initial weights (Xavier's)", large)};
   constexpr const char* kSource = "after Bjorck et al. 2018, on BatchNorm";
   const bool is_as_claimed = options.layers[0] == 8 && options.width == 32;
-  const std::string unmet = is_as_claimed ? "" : "it is about 8 layers of width 32";
+  const std::string unmet = is_as_claimed ? "" : "the claim is for 8 layers of width 32";
   result.checks = {
-      small.trains(
-          {"small weights: with a norm a rate of 0.008 trains", kSource, "pre", 8e-3, unmet}),
-      small.diverges({"small weights: without a norm a rate of 0.128 diverges", kSource, "none",
-                      128e-3, unmet}),
-      small.stays_finite({"small weights: with a norm a rate of 0.128 is too high to learn by, but "
-                          "does not diverge",
+      small.trains({"small weights: with a norm, a learning rate of 0.008 trains", kSource, "pre",
+                    8e-3, unmet}),
+      small.diverges({"small weights: without a norm, a learning rate of 0.128 diverges", kSource,
+                      "none", 128e-3, unmet}),
+      small.stays_finite({"small weights: with a norm, a learning rate of 0.128 is too high to "
+                          "learn, but does not diverge",
                           kSource, "pre", 128e-3, unmet}),
-      large.trains(
-          {"larger weights: with a norm a rate of 0.008 trains", kSource, "pre", 8e-3, unmet}),
-      large.fails({"larger weights: without a norm a rate of 0.0005 is already too high", kSource,
-                   "none", 5e-4, unmet}),
+      large.trains({"larger weights: with a norm, a learning rate of 0.008 trains", kSource, "pre",
+                    8e-3, unmet}),
+      large.fails({"larger weights: without a norm, a learning rate of 0.0005 is already too high",
+                   kSource, "none", 5e-4, unmet}),
   };
   return result;
 }

@@ -62,18 +62,18 @@ void add_one_gradient(FigureResult& result, const FigureOptions& options) {
   const std::vector<double> expected = central_differences(row);
   const auto [least, most] = std::ranges::minmax(expected);
   const std::vector<double> tolerance(expected.size(), kBackwardRounding * std::max(most, -least));
-  const Panel panel{
-      .title = "One gradient",
-      .x = {"feature"},
-      .y = {"gradient"},
-      .caption =
-          "What comes in from after the norm, and what leaves it. The line is computed without the "
-          "formula: each feature is moved a little, and the loss computed again.",
-      .measured = {{"in", feature, {row.dy.flat().begin(), row.dy.flat().end()}},
-                   {"out", feature, {dx.flat().begin(), dx.flat().end()}}},
-      .predicted = {within("out", feature, expected, tolerance)}};
-  result.checks.push_back(check_curve("dx is what central differences in float64 give",
-                                      kBackwardSource, panel.measured[1], panel.predicted[0]));
+  const Panel panel{.title = "One gradient",
+                    .x = {"feature"},
+                    .y = {"gradient"},
+                    .caption =
+                        "The gradient that enters the norm's backward pass, and the one that "
+                        "leaves it. The line does not use the formula: each feature is moved a "
+                        "little, and the loss is computed again.",
+                    .measured = {{"in", feature, {row.dy.flat().begin(), row.dy.flat().end()}},
+                                 {"out", feature, {dx.flat().begin(), dx.flat().end()}}},
+                    .predicted = {within("out", feature, expected, tolerance)}};
+  result.checks.push_back(check_curve("dx equals central differences in float64", kBackwardSource,
+                                      panel.measured[1], panel.predicted[0]));
   result.panels.push_back(panel);
 }
 
@@ -133,27 +133,27 @@ void add_scales(FigureResult& result, const FigureOptions& options) {
              .x = {"standard deviation σ of the row", AxisScale::kLog},
              .y = {"size of the derivative", AxisScale::kLog},
              .caption =
-                 "The gradient is divided by σ: ten times the row, a tenth of the gradient. "
-                 "Only below √ε = 0.003 does it stop growing.",
+                 "The gradient is divided by σ: a row ten times as large has a tenth of the "
+                 "gradient. The gradient stops growing only below √ε = 0.003.",
              .measured = {curve("derivative", &Scales::jacobian)},
              .predicted = {predicted_jacobian(sigmas, options.width)}};
   Panel parts{
-      .title = "What is left along two directions",
+      .title = "What remains along two directions",
       .x = {"standard deviation σ of the row", AxisScale::kLog},
       .y = {"share that passes", AxisScale::kLog},
       .caption =
-          "Shifting a row or rescaling it changes nothing after the norm, so no "
-          "gradient asks for it: its mean goes, and its part along x̂, but for ε. "
-          "Below 1e-6 all is rounding.",
+          "Shifting or rescaling a row changes nothing after the norm, so no gradient passes in "
+          "these directions: its mean vanishes, and so does its part along x̂, except for ε. Below "
+          "1e-6, only rounding is left.",
       .measured = {curve("mean", &Scales::along_one), curve("along x̂", &Scales::along_x_hat)},
       .predicted = {predicted_part("mean", sigmas, [](double, double) { return 0.0; }),
                     predicted_part("along x̂", sigmas, theory::left_along_x_hat)}};
   result.checks.push_back(check_curve("The derivative has size √(d − 2 + (ε/(σ² + ε))²)/√(σ² + ε)",
                                       kBackwardSource, size.measured[0], size.predicted[0]));
-  result.checks.push_back(check_curve("Nothing is left of the gradient's mean", kBackwardSource,
+  result.checks.push_back(check_curve("Nothing of the gradient's mean remains", kBackwardSource,
                                       parts.measured[0], parts.predicted[0]));
-  result.checks.push_back(check_curve("ε/(σ² + ε) is left of its part along x̂", kBackwardSource,
-                                      parts.measured[1], parts.predicted[1]));
+  result.checks.push_back(check_curve("A share ε/(σ² + ε) of its part along x̂ remains",
+                                      kBackwardSource, parts.measured[1], parts.predicted[1]));
   result.panels.push_back(std::move(size));
   result.panels.push_back(std::move(parts));
 }
@@ -191,15 +191,15 @@ void add_widths(FigureResult& result, const FigureOptions& options) {
     tolerance.push_back(kStandardErrors * std::sqrt(theory::removed_share_variance(d) / n) +
                         kNorm.epsilon);
   }
-  const Panel panel{.title = "How much it loses",
+  const Panel panel{.title = "How much of the gradient is lost",
                     .x = {"width d", AxisScale::kLog},
-                    .y = {"share of its square", AxisScale::kLog},
+                    .y = {"share of its squared length", AxisScale::kLog},
                     .caption =
-                        "Of a gradient without preferred direction, 2 of d dimensions are removed: "
-                        "half of it at d = 4, nearly nothing in a wide model.",
+                        "A gradient without preferred direction loses 2 of its d dimensions: half "
+                        "of it at d = 4, nearly nothing in a wide model.",
                     .measured = {mean_curve("removed", widths, draws)},
                     .predicted = {within("removed", widths, expected, tolerance)}};
-  result.checks.push_back(check_curve("The norm takes 2/d of a random gradient's square",
+  result.checks.push_back(check_curve("The norm removes 2/d of a random gradient's squared length",
                                       kBackwardSource, panel.measured[0], panel.predicted[0]));
   result.panels.push_back(panel);
 }

@@ -60,9 +60,9 @@ Series moved(Series curve) {
 }
 
 TEST(NormFigures, SeeAThousandthInAllThatIsNotSampled) {
-  const std::set<std::string> sampled = {"Features before", "Features after",
-                                         "Error of BatchNorm's statistics",
-                                         "Rows stored in 16 bits", "How much it loses"};
+  const std::set<std::string> sampled = {
+      "Features before", "Features after", "Error of BatchNorm's statistics",
+      "Rows stored in 16 bits", "How much of the gradient is lost"};
   for (const char* name : kNames) {
     for (const Panel& panel : run_figure(name, {}).panels) {
       if (sampled.contains(panel.title)) continue;

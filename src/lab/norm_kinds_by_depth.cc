@@ -72,9 +72,9 @@ Check check_law(NormKind kind, const std::vector<double>& depths,
   const double first = depths.front(), middle = depths[middle_of(depths)], last = depths.back();
   const double span = std::sqrt(last / first);  // of each half
   const double expected = squashes(kind) ? std::sqrt(span) : 1;
-  const std::string claim =
-      fmt::format("{}: the gradient grows as {}: its slope in ln L changes × {:.2g} ± {}", name,
-                  squashes(kind) ? "an exponential of √L" : "a power of L", expected, kTolerance);
+  const std::string claim = fmt::format(
+      "{}: the gradient grows as {}: its slope over ln L changes by a factor of {:.2g} ± {}", name,
+      squashes(kind) ? "an exponential of √L" : "a power of L", expected, kTolerance);
   const char* source = "docs/theory.md; arXiv 2604.11890";
   if (middle < kLeastSpan * first || last < kLeastSpan * middle) {
     return {.claim = claim,
@@ -94,16 +94,16 @@ Series over_root(Series curve) {
 struct KindsPanels {
   Panel depth{.title = "The gradient of the first layer, by depth",
               .x = {"layers", AxisScale::kLog},
-              .y = {"relative to that after the last layer", AxisScale::kLog},
+              .y = {"relative to the gradient after the last layer", AxisScale::kLog},
               .caption =
-                  "Here a power of depth is a straight line: that of the norms which divide "
-                  "by the size of a stream that grows."};
+                  "On these axes a power of depth is a straight line: norms that divide by the "
+                  "size of a growing stream give one."};
   Panel root{.title = "The same over the root of depth",
              .x = {"√layers"},
-             .y = {"relative to that after the last layer", AxisScale::kLog},
+             .y = {"relative to the gradient after the last layer", AxisScale::kLog},
              .caption =
-                 "Here the exponential of √depth is a straight line. DyT and Derf divide by "
-                 "nothing: in a stream as large as √depth, only features that are not yet squashed "
+                 "On these axes an exponential of √depth is a straight line. DyT and Derf do not "
+                 "divide: in a stream as large as √depth, only features that are not yet squashed "
                  "pass a gradient, about 1/√depth of them."};
 };
 
@@ -128,9 +128,9 @@ FigureResult norm_kinds_by_depth(const FigureOptions& options) {
     }
     const Series curve = rms_curve(name, depths, measured);
     const Series theory = within_factor(name, depths, predicted, kKindsFactor);
-    Check check = check_mean(
-        fmt::format("{}: the gradient is as mean-field theory says, at every depth", name),
-        "docs/theory.md", curve, theory);
+    Check check =
+        check_mean(fmt::format("{}: the gradient matches mean-field theory at every depth", name),
+                   "docs/theory.md", curve, theory);
     Check law = check_law(kind, depths, measured);
     if (!unmet.empty()) check.unmet = law.unmet = unmet;
     result.checks.push_back(std::move(check));

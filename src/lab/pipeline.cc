@@ -71,7 +71,7 @@ std::vector<Step> steps(const NormSample& sample, const Matrix<float>& given) {
       mapped(sum, [&](double s) { return (s - moments.mean) / divide_by; });
   return {{"Input x", "What the sublayer reads: one token, drawn from N(0, 1).", x,
            first_token(given), std::vector<double>(d)},
-          {"Branch F(x)", "What self-attention makes of it.", branch, {}, {}},
+          {"Branch F(x)", "The output of self-attention.", branch, {}, {}},
           {"Sum x + F(x)", "The residual connection adds the input back: look for x's peaks.",
            first_token(sample.sum), sum, half_ulps},
           {"Normalized", "The sum with mean 0 and standard deviation 1: the same shape, rescaled.",
@@ -90,7 +90,7 @@ FigureResult pipeline(const FigureOptions& options) {
     result.checks.push_back(
         check_curve(claim, kPipelineSource, panel.measured[0], panel.predicted[0]));
   };
-  check("The sublayer reads x as it is", panels[0]);
+  check("The sublayer reads x unchanged", panels[0]);
   check("The sum is x + F(x), rounded once", panels[2]);
   check("The output is (s − μ)/√(σ² + ε) of the sum s", panels[3]);
   const auto sum = sample.sum.view().row(0);

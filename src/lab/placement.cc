@@ -89,7 +89,7 @@ Check check_power(const std::string& claim, const Samples& samples, double power
   Check check =
       check_mean(claim, "after the bound of Xiong et al. 2020, theorem 1",
                  mean_curve("slope", {0}, slopes), within("slope", {0}, {power}, {kTolerance}));
-  if (x.back() / x.front() < kLeastRange) check.unmet = "the depths are too close for a slope";
+  if (x.back() / x.front() < kLeastRange) check.unmet = "the depths are too close to fit a slope";
   return check;
 }
 
@@ -98,22 +98,22 @@ struct PlacementPanels {
              .x = {"layers", AxisScale::kLog},
              .y = {"norm of the gradient of the feed-forward's second weight", AxisScale::kLog},
              .caption =
-                 "Post-norm gives the last layer a gradient that no depth makes smaller, so "
-                 "that its first steps are large: the reason for warm-up. Pre-norm's final "
-                 "norm divides by a stream that grows with depth."};
+                 "In post-norm, the last layer's gradient does not shrink with depth, so its first "
+                 "steps are large: the reason for warm-up. Pre-norm's final norm divides by a "
+                 "stream that grows with depth."};
   Panel ratio{.title = "Last layer's gradient over the first's, by depth",
               .x = {"layers", AxisScale::kLog},
               .y = {"ratio", AxisScale::kLog},
               .caption =
-                  "At 1 the gradients of both ends have the same size. Pre-norm's first layers "
-                  "have the larger ones."};
+                  "At 1, the first and the last layer have gradients of the same size. In "
+                  "pre-norm, the first layers have larger gradients."};
   Panel layers;
 
   explicit PlacementPanels(std::size_t deepest)
       : layers{.title = fmt::format("Gradient by layer, of {} layers", deepest),
                .x = {"layer"},
                .y = {"norm of the gradient of the feed-forward's second weight", AxisScale::kLog},
-               .caption = "How much each layer is asked to change at the first step."} {}
+               .caption = "The gradient of each layer's weights at the first step."} {}
 };
 
 void add_placement(const std::string& name, const Samples& samples, PlacementPanels& panels,
@@ -124,27 +124,28 @@ void add_placement(const std::string& name, const Samples& samples, PlacementPan
   panels.ratio.predicted.push_back(in_theory(name, samples, last_over_first));
   const auto add = [&](const char* what, const Panel& panel, Reach reach) {
     checks.push_back(
-        check_theory(fmt::format("{}: {} is as mean-field theory says, at every depth", name, what),
+        check_theory(fmt::format("{}: {} matches mean-field theory at every depth", name, what),
                      "docs/theory.md", samples.back(), Quantity::kWeightGradient,
                      panel.measured.back(), panel.predicted.back(), reach));
   };
   add("the last layer's gradient", panels.last, Reach::kLastLayer);
-  add("its ratio to the first layer's", panels.ratio, Reach::kEveryLayer);
+  add("its ratio to the first layer's gradient", panels.ratio, Reach::kEveryLayer);
   checks.push_back(
       add_curves(panels.layers, samples.back(), Quantity::kWeightGradient, name, kPlacementFactor));
   if (name == "post") {
     checks.push_back(check_power(
-        "post: the last layer's gradient does not depend on depth, its power is 0 ± 0.15", samples,
-        0));
+        "post: the last layer's gradient does not depend on depth, its exponent is 0 ± 0.15",
+        samples, 0));
   } else if (name == "pre") {
     checks.push_back(check_power(
-        "pre: the last layer's gradient falls near 1/√L, its power is −0.5 ± 0.15", samples, -0.5));
+        "pre: the last layer's gradient falls about as 1/√L, its exponent is −0.5 ± 0.15", samples,
+        -0.5));
   } else if (name == "deepnorm") {
     const Series& ratio = panels.ratio.measured.back();
     const std::vector<double> one(ratio.x.size(), 1), tenth(ratio.x.size(), 0.1);
-    checks.push_back(check_mean("deepnorm: the last gradient over the first is 0.9 to 1.1",
-                                "after Wang et al. 2022", ratio,
-                                within(name, ratio.x, one, tenth)));
+    checks.push_back(
+        check_mean("deepnorm: the last layer's gradient is 0.9 to 1.1 times the first layer's",
+                   "after Wang et al. 2022", ratio, within(name, ratio.x, one, tenth)));
   }
 }
 

@@ -34,25 +34,24 @@ struct TrainedPanels {
     stream = {
         .title = fmt::format("The stream after {} layers, before training", options.layers[0]),
         .x = rows,
-        .y = {"root mean square; 1 in front of the first layer", AxisScale::kLog},
+        .y = {"root mean square; 1 before the first layer", AxisScale::kLog},
         .caption =
-            "Above 1 the layers add to the stream, below it they take from it; at 1 a norm closes "
-            "each of them, or their branches start at 0. Before training 8 stacks are drawn for "
-            "each "
-            "seed; Admin's skips are not yet profiled."};
-    gradient = {
-        .title = "The gradient that reaches the first layer, before training",
+            "Above 1 the layers enlarge the stream, below 1 they shrink it. At 1 each layer ends "
+            "with a norm, or its branches start at 0. For each seed 8 stacks are drawn; Admin's "
+            "skips are not yet profiled."};
+    gradient = {.title = "The gradient that reaches the first layer, before training",
+                .x = rows,
+                .y = {"root mean square; 1 where it starts", AxisScale::kLog},
+                .caption =
+                    "The gradient starts after the last layer or, where there is a final norm, "
+                    "after that norm, which divides it by the size of the stream."};
+    loss = {
+        .title = fmt::format("Loss after {} steps", kTrainedSteps),
         .x = rows,
-        .y = {"root mean square; 1 where it starts", AxisScale::kLog},
-        .caption =
-            "It starts after the last layer, or after the final norm of those that have one, "
-            "which divides it by the size of the stream."};
-    loss = {.title = fmt::format("Loss after {} steps", kTrainedSteps),
-            .x = rows,
-            .y = {"nats per byte, on text kept aside"},
-            .caption = fmt::format("With PyTorch's first weights, at a learning rate of {} that "
-                                   "grows over {} steps.",
-                                   kTrainedLearningRate, kTrainedWarmUp)};
+        .y = {"nats per byte, on validation text"},
+        .caption = fmt::format(
+            "With PyTorch's initial weights and a learning rate of {}, warmed up over {} steps.",
+            kTrainedLearningRate, kTrainedWarmUp)};
   }
 };
 
@@ -66,12 +65,14 @@ void add_sample(const std::string& name, double place, const FigureOptions& opti
   auto add = [&](Panel& panel, Quantity quantity, std::size_t at, double factor, const char* what) {
     panel.measured.push_back(point_of(sample.measured(quantity, name), at, place));
     panel.predicted.push_back(point_of(sample.predicted(quantity, name, factor), at, place));
-    checks.push_back(check_theory(fmt::format("{}: {} is as mean-field theory says", name, what),
+    checks.push_back(check_theory(fmt::format("{}: {} matches mean-field theory", name, what),
                                   "docs/theory.md", sample, quantity, panel.measured.back(),
                                   panel.predicted.back()));
   };
-  add(panels.stream, Quantity::kStreamRms, sample.layers(), kStreamFactor, "the last stream");
-  add(panels.gradient, Quantity::kGradientRms, 0, kGradientFactor, "the first gradient");
+  add(panels.stream, Quantity::kStreamRms, sample.layers(), kStreamFactor,
+      "the stream after the last layer");
+  add(panels.gradient, Quantity::kGradientRms, 0, kGradientFactor,
+      "the gradient at the first layer");
 }
 
 /// Adds the panel of all placements after training.
@@ -95,7 +96,7 @@ void add_losses(const FigureOptions& options, Panel& panel, std::vector<Check>& 
                                 static_cast<double>(at)};
   };
   checks.push_back(trained.fails(
-      claim("plain", "does not train, as its signal has vanished", "docs/theory.md")));
+      claim("plain", "does not train, because its signal vanishes", "docs/theory.md")));
   checks.push_back(trained.trains(claim("pre", "trains", "Xiong et al. 2020")));
   checks.push_back(trained.trains(claim("rezero", "trains", "Bachlechner et al. 2020")));
   checks.push_back(trained.trains(claim("scaled-branch", "trains", "Noci et al. 2022")));

@@ -92,8 +92,8 @@ struct Claim {
 constexpr double kAnything = std::numeric_limits<double>::infinity();
 constexpr Claim kClaims[] = {
     {"post", "less than 0.01 of the gradient is left", 0, 24, 0, 0.01},
-    {"deepnorm", "0.9 of the gradient stays", 0, 6, 0.9, kAnything},
-    {"keel", "0.9 of the gradient stays", 0, 6, 0.9, kAnything},
+    {"deepnorm", "at least 0.9 of the gradient remains", 0, 6, 0.9, kAnything},
+    {"keel", "at least 0.9 of the gradient remains", 0, 6, 0.9, kAnything},
     {"residual-dual", "the gradient falls as 1/√(number of sublayers)", 0.5, 6, 0.9, 1.1},
     {"pre", "the gradient falls as 1/√(number of sublayers)", 0.5, 6, 0.9, 1.1},
     {"siamese", "the gradient falls about as 1/√(number of sublayers)", 0.5, 6, 0.9, 1.5}};
@@ -105,7 +105,7 @@ Check check_claim(const Claim& claim, const Series& gradient, std::size_t width)
               .source = "after Wang et al. 2022; Xie et al. 2023; arXiv 2601.19895",
               .low = claim.low,
               .high = claim.high,
-              .unmet = "there are fewer layers"};
+              .unmet = "there are too few layers"};
   for (std::size_t i = 0; i < gradient.x.size(); ++i) {
     if (gradient.x[i] < claim.least_layers) continue;
     check.measured = gradient.y[i] * std::pow(2 * gradient.x[i], claim.power);
@@ -119,20 +119,22 @@ Check check_claim(const Claim& claim, const Series& gradient, std::size_t width)
 }  // namespace
 
 FigureResult post_norm_revived(const FigureOptions& options) {
-  Panel panel{.title = "The gradient past all sublayers",
-              .x = {"layers", AxisScale::kLog},
-              .y = {"gradient of x, relative to that at the end", AxisScale::kLog, 1e-3},
-              .caption =
-                  "Post-norm divides it by √2 in each sublayer, and soon leaves the chart. "
-                  "Other placements make the skip larger, or keep a second lane without norms."};
+  Panel panel{
+      .title = "The gradient along the skip connections",
+      .x = {"layers", AxisScale::kLog},
+      .y = {"gradient of x, relative to that at the end", AxisScale::kLog, 1e-3},
+      .caption =
+          "In post-norm, each sublayer divides it by √2, and its curve soon leaves the chart. "
+          "Other placements make the skip larger or keep a second lane without norms."};
   FigureResult result;
   const std::vector<double> depths(options.layers.begin(), options.layers.end());
   for (const std::string& name : options.placements) {
-    const std::string claim = fmt::format("{}: the gradient is as theory says", name);
+    const std::string claim = fmt::format("{}: the gradient matches theory", name);
     if (!theory::covers_stream(parse_placements(name, options.layers[0]))) {
-      result.checks.push_back({.claim = claim,
-                               .source = "docs/theory.md",
-                               .unmet = "theory has no gates and no parts of features"});
+      result.checks.push_back(
+          {.claim = claim,
+           .source = "docs/theory.md",
+           .unmet = "the theory covers neither gates nor lanes that are parts of the features"});
       continue;
     }
     std::vector<std::vector<double>> squares(options.seeds, std::vector<double>(depths.size()));

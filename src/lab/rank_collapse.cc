@@ -23,18 +23,18 @@ Check collapses(const std::string& claim, const std::string& source, const Serie
 }  // namespace
 
 FigureResult rank_collapse(const FigureOptions& options) {
-  Panel uniform{.title = "How alike tokens become where attention averages",
+  Panel uniform{.title = "Token similarity where attention averages",
                 .x = {"layer"},
                 .y = {.label = "mean cosine of two tokens", .bounds = {{-1, 1}}},
                 .caption =
-                    "0: tokens have nothing in common; 1: all point the same way, and no later "
-                    "layer can tell them apart. Queries are 0, as theory takes them."};
-  Panel chosen{.title = "The same where attention chooses",
+                    "0: tokens have nothing in common; 1: all tokens point the same way, and no "
+                    "later layer can tell them apart. Queries are 0, as the theory assumes."};
+  Panel chosen{.title = "Token similarity where attention selects",
                .x = {"layer"},
                .y = {.label = "mean cosine of two tokens", .bounds = {{-1, 1}}},
                .caption =
-                   "Queries are drawn like all other weights. Theory's averages no longer "
-                   "hold to the letter."};
+                   "Queries are drawn like all other weights. The theory's averages no longer hold "
+                   "exactly."};
   FigureResult result;
   for (const std::string& name : options.placements) {
     theory::WideStack stack = wide_stack(parse_placements(name, options.layers[0]), options.width);
@@ -44,10 +44,11 @@ FigureResult rank_collapse(const FigureOptions& options) {
     stack.queries = theory::Queries::kDrawn;
     chosen.measured.push_back(StackSample(stack, options).measured(Quantity::kTokenCosine, name));
     if (name == "plain") {
-      result.checks.push_back(collapses("plain: without a skip one average makes all tokens alike",
-                                        "docs/theory.md", uniform.measured.back(), 1));
       result.checks.push_back(
-          collapses("plain: where attention chooses, three layers make them nearly so",
+          collapses("plain: without a skip, a single average makes all tokens alike",
+                    "docs/theory.md", uniform.measured.back(), 1));
+      result.checks.push_back(
+          collapses("plain: where attention selects, three layers make all tokens nearly alike",
                     "after Dong et al. 2021", chosen.measured.back(), 3));
     } else if (name == "scaled-branch") {
       result.checks.push_back({.claim = "scaled-branch: 1/√L keeps tokens apart at any depth",

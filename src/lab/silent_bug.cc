@@ -53,9 +53,9 @@ constexpr SilentBug kBugs[] = {
                          [](Placement& p) { p.before = p.inside = p.after = Slot::kNothing; });
        plan.final_norm = FinalNorm::kNo;
      }},
-    {"final-norm-missing", "the stack ends without its norm",
+    {"final-norm-missing", "the final norm is missing",
      [](StackPlan& plan) { plan.final_norm = FinalNorm::kNo; }},
-    {"scale-lost", "factors that depend on depth are 1",
+    {"scale-lost", "all factors that should depend on depth are 1",
      [](StackPlan& plan) {
        in_every_sublayer(plan, [](Placement& p) {
          for (DepthFactor* f :
@@ -64,32 +64,34 @@ constexpr SilentBug kBugs[] = {
          }
        });
      }},
-    {"rms-for-layer", "RMSNorm where LayerNorm is meant",
+    {"rms-for-layer", "RMSNorm is used instead of LayerNorm",
      [](StackPlan& plan) { plan.block.norm.kind = NormKind::kRms; }},
-    {"alpha-doubled", "alpha of DyT and Derf begins at twice what it should",
+    {"alpha-doubled", "alpha of DyT and Derf starts at twice its intended value",
      [](StackPlan& plan) { plan.block.norm.alpha *= 2; }},
     {"one-plus-gamma", "gamma, which is 1, is read as 1 + gamma",
      [](StackPlan& plan) { plan.block.norm.output_scale = 2; }},
-    {"epsilon-outside", "epsilon is added to the deviation, not to the variance",
+    {"epsilon-outside", "epsilon is added to the standard deviation, not to the variance",
      [](StackPlan& plan) { plan.block.norm.epsilon_at = EpsilonAt::kDeviation; }},
     {"half-statistics",
-     "a norm's mean and deviation are computed in float16, in figures of one norm",
+     "a norm's mean and standard deviation are computed in float16, only in figures of a single "
+     "norm",
      [](StackPlan& plan) { plan.statistics = StatisticsType::kFloat16; }},
-    {"transposed-carry", "lanes are mixed by the transpose of A, in figures of the stream alone",
+    {"transposed-carry",
+     "lanes are mixed by the transpose of A, only in figures of the bare stream",
      [](StackPlan& plan) { plan.carry = CarryUse::kTransposed; }},
-    {"lanes-folded", "every sublayer leaves the mean of its lanes in each of them",
+    {"lanes-folded", "every sublayer replaces each lane by the mean of all lanes",
      [](StackPlan& plan) {
        in_every_sublayer(plan, [](Placement& p) {
          if (!p.lanes.grows) p.lanes.carry = kMeanOfLanes;
        });
      }},
-    {"sinkhorn-rows-only", "of a doubly stochastic A only the rows have the sum 1",
+    {"sinkhorn-rows-only", "only the rows of a doubly stochastic A sum to 1",
      [](StackPlan& plan) {
        in_every_sublayer(plan, [](Placement& p) {
          if (p.lanes.carry.map == Map::kSinkhorn) p.lanes.carry.map = Map::kSoftmax;
        });
      }},
-    {"write-sigma", "lanes are written by σ where 2σ is meant",
+    {"write-sigma", "lanes are written with σ instead of 2σ",
      [](StackPlan& plan) {
        in_every_sublayer(plan, [](Placement& p) {
          if (p.lanes.write.map == Map::kTwoSigmoid) p.lanes.write.map = Map::kSigmoid;

@@ -81,8 +81,8 @@ class Passing final : public Probe<double> {
 
 TraceSite find_site(const SiteArgs& args) {
   require(args.layers > 0, "layers: is 0; expected at least 1");
-  require(args.layer <= args.layers, "layer: is {}; expected 1 to {}, as the stack has", args.layer,
-          args.layers);
+  require(args.layer <= args.layers, "layer: is {}; expected 1 to {}, the number of layers",
+          args.layer, args.layers);
   TraceSite site{.placements = parse_placements(args.placement, args.layers)};
   const LaneForm& first = site.placements.front().attention.lanes;
   const bool chosen = args.given_lanes > 1 && !first.grows;
@@ -345,7 +345,7 @@ Json one_lane_json(const SiteTrace& t) {
 }  // namespace
 
 SiteTrace trace_site(const TraceSite& site, const SiteTraceArgs& args) {
-  require(!args.x.empty(), "x: there are no values");
+  require(!args.x.empty(), "x: is empty; expected at least one value");
   return SiteTracer(site, args).run();
 }
 

@@ -98,7 +98,7 @@ std::string_view name_of(Quantity quantity) {
     case Quantity::kGradientRms:
       return "the gradient";
     case Quantity::kTokenCosine:
-      return "the cosine of tokens";
+      return "the token similarity";
     case Quantity::kWeightGradient:
       return "the weights' gradient";
     case Quantity::kSumPower:
@@ -144,15 +144,15 @@ std::string StackSample::unmet(Quantity quantity, Reach reach) const {
       static_cast<double>(layers()) / static_cast<double>(stack_.d_model);
   if (layers_over_width > kDeepest) return "the stack is deeper than wide";
   if (!skips(stack_) && layers_over_width > kDeepestWithoutSkip) {
-    return "without a skip so many layers of this width fluctuate too much";
+    return "without a skip, this many layers of this width fluctuate too much";
   }
   if (grows_without_norm(stack_) && layers_over_width > kDeepestWithoutNorm) {
-    return "without a norm so many layers of this width fluctuate too much";
+    return "without a norm, this many layers of this width fluctuate too much";
   }
   const bool goes_back = reach == Reach::kEveryLayer && (quantity == Quantity::kGradientRms ||
                                                          quantity == Quantity::kWeightGradient);
   if (goes_back && is_post_norm(stack_) && layers_over_width > kDeepestWithoutSkip) {
-    return "after so many post-norms of this width gradients fluctuate too much";
+    return "after this many post-norms of this width, gradients fluctuate too much";
   }
   if (has_learned_skip(stack_)) return "Admin's skips are not profiled here";
   if (quantity == Quantity::kWeightGradient && theory_.down_gradient.back() == 0) {
@@ -174,7 +174,7 @@ Check add_curves(Panel& panel, const StackSample& sample, Quantity quantity,
   panel.measured.push_back(sample.measured(quantity, name));
   panel.predicted.push_back(sample.predicted(quantity, name, factor));
   return check_theory(
-      fmt::format("{}: {} is as mean-field theory says, layer by layer", name, name_of(quantity)),
+      fmt::format("{}: {} matches mean-field theory, layer by layer", name, name_of(quantity)),
       "docs/theory.md", sample, quantity, panel.measured.back(), panel.predicted.back());
 }
 

@@ -40,8 +40,8 @@ void check_study(const StudyOptions& options) {
   constexpr std::uint64_t kLargest = 100'000'000;  // 1.2e9 weights, 20 GB with their optimizer
   const std::uint64_t quarter = std::max<std::uint64_t>(config.width, config.feed_forward / 4);
   require(config.layers * config.width * quarter <= kLargest,
-          "{} layers of width {} with a feed-forward of {} are too large a model, layers × width × "
-          "ff/4 must be at most {}",
+          "the model is too large: {} layers of width {} with a feed-forward of {}; layers × width "
+          "× ff/4 must be at most {}",
           config.layers, config.width, 4 * quarter, kLargest);
   const std::set<std::string> different(options.placements.begin(), options.placements.end());
   require(different.size() == options.placements.size(), "a placement is named twice in {}",

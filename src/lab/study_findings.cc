@@ -79,7 +79,7 @@ std::string signal_clause(const StudyFinding& finding, std::size_t layers) {
     case Strength::kVanishes:
       return fmt::format("the stream shrinks to {} of its size", number(finding.ends.stream));
     case Strength::kExplodes:
-      if (std::isinf(finding.ends.stream)) return "the stream grows past what float32 holds";
+      if (std::isinf(finding.ends.stream)) return "the stream overflows float32";
       return fmt::format("the stream grows {}-fold", number(finding.ends.stream));
     default:
       return fmt::format("the stream goes from {} to {} over {} layers",
@@ -232,9 +232,9 @@ namespace {
 
 std::string ends_clause(const EndRatios& ends) {
   if (std::isinf(ends.stream) || std::isinf(ends.gradient)) {
-    return "stream or gradient go past what float32 holds";
+    return "the stream or the gradient overflows float32";
   }
-  return fmt::format("the stream ends at {} and the gradient at {} of its size",
+  return fmt::format("the stream changes by a factor of {} and the gradient by {}",
                      number(ends.stream), number(ends.gradient));
 }
 
@@ -249,9 +249,9 @@ StudyClaim signal_claim(const StudyFinding& finding, const char* without) {
                             to_string(ends.initialization), ends_clause(ends));
   }
   evidence[0] = 'W';
-  return {.claim = fmt::format("A deep stack without {} loses its signal or its gradient, or they "
-                               "explode ({})",
-                               without, finding.placement),
+  return {.claim = fmt::format(
+              "In a deep stack without {}, the signal or the gradient vanishes or explodes ({})",
+              without, finding.placement),
           .source = "Glorot and Bengio 2010; He et al. 2016",
           .holds = lost == all.size() ? Holds::kYes
                    : lost > 0         ? Holds::kPartly

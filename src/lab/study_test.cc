@@ -175,7 +175,7 @@ TEST(StudyFindings, WhatOverflowsExplodes) {
     EXPECT_EQ(finding.stream, Strength::kExplodes);
     EXPECT_EQ(finding.gradient, Strength::kExplodes);
     EXPECT_THAT(finding.verdict,
-                AllOf(HasSubstr("the stream grows past what float32 holds"),
+                AllOf(HasSubstr("the stream overflows float32"),
                       HasSubstr("layers 0 and 1 have no finite ratio"), Not(HasSubstr("nan"))));
     const StudyClaim claim = study_claims({finding}).front();
     EXPECT_EQ(claim.holds, Holds::kYes);

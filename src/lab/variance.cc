@@ -25,20 +25,20 @@ Series pre_norm_bounds(std::size_t layers) {
 struct VariancePanels {
   Panel linear{.title = "The stream's variance, by layer",
                .x = {"layer"},
-               .y = {"mean square of what each layer reads"},
+               .y = {"mean square of each layer's input"},
                .caption = "Each branch adds its variance to that of the stream."};
-  Panel steep{.title = "The stream's variance where nothing holds it",
+  Panel steep{.title = "The stream's variance without norms",
               .x = {"layer"},
-              .y = {"mean square of what each layer reads", AxisScale::kLog},
+              .y = {"mean square of each layer's input", AxisScale::kLog},
               .caption =
-                  "Without a norm a branch is as large as the stream it reads, so that each "
-                  "layer multiplies."};
+                  "Without a norm, a branch is as large as the stream it reads, so each layer "
+                  "multiplies the variance."};
   Panel sums{.title = "What post-norm's second norm divides by",
              .x = {"layer"},
              .y = {"mean square of x + F(x) in the feed-forward"},
              .caption =
-                 "The sum has variance 3/2 in every layer; after the norm it is 1 again, "
-                 "so that nothing grows with depth."};
+                 "The sum has variance 3/2 in every layer; after the norm it is 1 again, so "
+                 "nothing grows with depth."};
 };
 
 /// Adds the claims about single placements that go beyond mean-field theory.

@@ -32,20 +32,19 @@ std::vector<TrainingCurve> warm_up_plan(const FigureOptions& options) {
 FigureResult warm_up(const FigureOptions& options) {
   constexpr const char* kSource = "Xiong et al. 2020";
   constexpr double kDepth = 12;
-  const std::string unmet = options.width == 32 ? "" : "it is about a width of 32";
+  const std::string unmet = options.width == 32 ? "" : "the claim is for width 32";
   const TrainedCurves trained(warm_up_plan(options), options);
   FigureResult result;
-  result.panels = {
-      {.title = "With and without warm-up",
-       .x = {"layers", AxisScale::kLog},
-       .y = {"loss after training, nats per byte"},
-       .caption = fmt::format(
-           "On text kept aside, after {} steps at a learning rate of {}, which is there from the "
-           "first step or grows over {} steps. At the loss of byte frequencies alone a model has "
-           "learned nothing of their order.",
-           kWarmUpRunSteps, kWarmUpLearningRate, kWarmUpSteps),
-       .measured = trained.losses(),
-       .predicted = {trained.unigram_curve()}}};
+  result.panels = {{.title = "With and without warm-up",
+                    .x = {"layers", AxisScale::kLog},
+                    .y = {"loss after training, nats per byte"},
+                    .caption = fmt::format(
+                        "Validation loss after {} steps at a learning rate of {}, constant from "
+                        "the first step or warmed up over {} steps. A model at the loss of byte "
+                        "frequencies has learned nothing about the order of the bytes.",
+                        kWarmUpRunSteps, kWarmUpLearningRate, kWarmUpSteps),
+                    .measured = trained.losses(),
+                    .predicted = {trained.unigram_curve()}}};
   result.checks = {
       trained.fails(
           {"post does not train 12 layers without warm-up", kSource, "post", kDepth, unmet}),
