@@ -99,7 +99,7 @@ TEST_F(DoctorCommandTest, HoldsTwoProfilesSideBySide) {
   const Result port = run("doctor " + sound + " --compare " + kProfiles +
                           "gpt2_residual_twice_2_feed_forward.jsonl");
   EXPECT_THAT(port.out, AllOf(HasSubstr("new: residual-twice, layer 2, feed-forward"),
-                              HasSubstr("They part at layer"), HasSubstr("as multiples")));
+                              HasSubstr("They first differ at layer"), HasSubstr("as multiples")));
   EXPECT_EQ(port.status, 1) << "the other has findings";
 }
 
@@ -122,9 +122,10 @@ TEST_F(DoctorCommandTest, HoldsTwoProfilesSideBySideForProgramsAndAsAPage) {
   EXPECT_EQ(parting["other"], comparison["other"]["layers"][layer][number]);
   EXPECT_DOUBLE_EQ(comparison["multiples"][layer][number],
                    parting["other"].get<double>() / parting["one"].get<double>());
-  EXPECT_THAT(io::read_file((folder_ / "page.html").string()),
-              AllOf(HasSubstr("Against gpt2_sound_0_0.jsonl"), HasSubstr("They part at layer"),
-                    HasSubstr("stream, gpt2_sound_0_0.jsonl"), HasSubstr("✗ gone")));
+  EXPECT_THAT(
+      io::read_file((folder_ / "page.html").string()),
+      AllOf(HasSubstr("Against gpt2_sound_0_0.jsonl"), HasSubstr("They first differ at layer"),
+            HasSubstr("stream, gpt2_sound_0_0.jsonl"), HasSubstr("✗ gone")));
 }
 
 TEST_F(DoctorCommandTest, LooksAtARunAndWritesAPage) {
@@ -273,7 +274,7 @@ TEST_F(DoctorCommandTest, RefusesBadInput) {
   write("text.txt", "text");
   expect_error({"doctor"}, "TARGET is required");
   expect_error({"doctor", "nowhere"}, "there is no such file");
-  expect_error({"doctor", "text.txt"}, "expected a run, settings of one, a folder");
+  expect_error({"doctor", "text.txt"}, "expected a run, settings of a run, a folder");
   expect_error({"doctor", "."}, "no config.json");
   expect_error({"doctor", "empty.jsonl"}, "holds no profile");
   expect_error({"doctor", "header.jsonl"}, "no line but the first");

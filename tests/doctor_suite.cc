@@ -304,7 +304,7 @@ TEST(DoctorSuite, SaysWhichLayersWereNotRun) {
   const auto note = std::ranges::find(findings, "layers-not-run", &doctor::Finding::rule);
   ASSERT_NE(note, findings.end());
   EXPECT_EQ(note->what, "layers 0 to 1 of 3 were run");
-  EXPECT_EQ(note->because, "the others have routed experts, not known here");
+  EXPECT_EQ(note->because, "the others have routed experts, not supported here");
   EXPECT_EQ(doctor::layer_numbers(subject, doctor::last_step(subject.profile)).size(), 2U);
   for (const doctor::NormGains& norm : doctor::norm_gains(subject)) {
     EXPECT_EQ(norm.gain.size(), 3U) << norm.site.layer;

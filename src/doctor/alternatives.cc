@@ -23,7 +23,7 @@ void set_feed_forward(model::Recipe& recipe) {
   recipe.block.feed_forward = kKind;
 }
 
-/// Frequencies θ^(−i/n) by another θ.
+/// Replaces the rotary frequencies by θ^(−i/n) for another θ.
 std::vector<double> frequencies(double base, const AttentionForm& form) {
   return form.rope.empty() ? form.rope : rope_frequencies(base, 2 * form.rope.size());
 }
@@ -41,9 +41,9 @@ void set_rope(model::Recipe& recipe) {
 }
 
 constexpr RecipeVariant kVariants[] = {
-    {"LayerNorm for RMSNorm", is_rms,
+    {"LayerNorm instead of RMSNorm", is_rms,
      [](model::Recipe& recipe) { recipe.block.norm.kind = NormKind::kLayer; }},
-    {"RMSNorm for LayerNorm",
+    {"RMSNorm instead of LayerNorm",
      [](const model::Recipe& recipe) { return recipe.block.norm.kind == NormKind::kLayer; },
      [](model::Recipe& recipe) { recipe.block.norm.kind = NormKind::kRms; }},
     {"1 + γ for γ",
@@ -60,19 +60,18 @@ constexpr RecipeVariant kVariants[] = {
     {"a smaller ε, 1e-6",
      [](const model::Recipe& recipe) { return recipe.block.norm.epsilon > 1.01e-6; },
      [](model::Recipe& recipe) { recipe.set_epsilon(1e-6); }},
-    {"embeddings times √d_model",
+    {"embeddings multiplied by √d_model",
      [](const model::Recipe& recipe) { return recipe.embedding_scale == 1; },
      [](model::Recipe& recipe) { recipe.embedding_scale = std::sqrt(double(recipe.d_model())); }},
-    {"embeddings as they are",
-     [](const model::Recipe& recipe) { return recipe.embedding_scale != 1; },
+    {"unscaled embeddings", [](const model::Recipe& recipe) { return recipe.embedding_scale != 1; },
      [](model::Recipe& recipe) { recipe.embedding_scale = 1; }},
-    {"GELU for SiLU",
+    {"GELU instead of SiLU",
      [](const model::Recipe& recipe) { return is(recipe, FeedForwardKind::kSwiGlu); },
      set_feed_forward<FeedForwardKind::kGeGluTanh>},
-    {"SiLU for GELU",
+    {"SiLU instead of GELU",
      [](const model::Recipe& recipe) { return is(recipe, FeedForwardKind::kGeGluTanh); },
      set_feed_forward<FeedForwardKind::kSwiGlu>},
-    {"GELU for ReLU",
+    {"GELU instead of ReLU",
      [](const model::Recipe& recipe) { return is(recipe, FeedForwardKind::kRelu); },
      set_feed_forward<FeedForwardKind::kGelu>},
     {"a RoPE base of 10,000", turns_otherwise<10'000>, set_rope<10'000>},

@@ -9,8 +9,8 @@
 #include "doctor/rules.h"
 #include "model/family_facts.h"
 
-/// Rules over the checks of a profile: what changed when something was changed that should matter,
-/// or should not. A rule is a row.
+/// Rules over the checks of a profile. A check changes an input and measures which outputs change.
+/// Each row is a rule.
 
 namespace addnorm::doctor {
 namespace {
@@ -31,15 +31,15 @@ bool exceeds_limit(const io::Check& check, const Subject& /*subject*/) {
   return check.value > (std::isnan(check.limit) ? 0 : check.limit);
 }
 
-/// Logits of variance v make a loss of some ln V + v/2: PyTorch's linear layers 0.2 more, Xavier's
-/// weights 1 more.
+/// Logits of variance v give a loss of about ln V + v/2: 0.2 above ln V for PyTorch's linear
+/// layers, 1 above for Xavier's weights.
 bool is_confident_guess(const io::Check& check, const Subject& subject) {
   constexpr double kMostAbove = 2;
   return is_initial(subject) && check.value > check.limit + kMostAbove;
 }
 
-/// Half of the weights in one step. AdamW's first step at 3e-3 is 15 % of weights of 0.02, and such
-/// runs train.
+/// Largest sound step, relative to the weights. AdamW's first step at 3e-3 is 15 % of weights of
+/// 0.02, and such runs train.
 bool overwrites(const io::Check& check, const Subject& /*subject*/) {
   return check.value > 0.5;
 }
@@ -93,53 +93,56 @@ constexpr auto kNote = Severity::kNote;
 constexpr BehaviourRule kBehaviourRules[] = {
     {"future-leak", exceeds_limit, kBroken, kSuspicious,
      "the output at one token depends on later ones, by {percent:.3g} % of its gradient{more}",
-     "an output that depends on the tokens up to its own alone",
-     "look at the mask: 0 or true where a query may see a key, with the right diagonal, of the "
-     "right sign; no statistics over tokens"},
+     "an output that depends only on its own token and earlier ones",
+     "check the mask's diagonal and its sign: 0 or true where a query may see a key; take no "
+     "statistics over tokens"},
     {"batch-leak", exceeds_limit, kBroken, kSuspicious,
      "the output of one sequence depends on the others of its batch, by {percent:.3g} % of its "
      "gradient",
-     "sequences that do not know of each other in evaluation",
-     "look for view() where transpose() is meant, batch_first=False before [batch, length, width], "
-     "and statistics over the batch"},
+     "sequences that do not affect each other in evaluation",
+     "look for view() in place of transpose(), batch_first=False with inputs [batch, length, "
+     "width], and statistics over the batch"},
     {"padding-leak", exceeds_limit, kSuspicious, kSuspicious,
      "other values at padded tokens change the rest of the output by {percent:.3g} %{more}",
      "an output that does not depend on padding",
-     "give the mask to every layer, with its sign: true or 1 may mean keep or hide; convolutions "
-     "and Fourier transforms over tokens do not know it"},
+     "give the mask to every layer, with the right sign: true or 1 may mean keep or hide; "
+     "convolutions and Fourier transforms over tokens ignore it"},
     {"cache-mismatch", exceeds_limit, kBroken, kBroken,
-     "the last tokens after a cache of the first differ by {percent:.3g} % from those of the whole",
-     "the same output with a cache and without",
-     "count positions from the cache's length; append keys and values along their tokens; cut the "
-     "mask's last rows"},
+     "with a cache of the first tokens, the output at the last ones differs by {percent:.3g} % "
+     "from that without a cache",
+     "the same output with and without a cache",
+     "count positions from the cache's length; append keys and values along the token axis; use "
+     "the last rows of the mask"},
     {"eval-noise", exceeds_limit, kSuspicious, kNote,
      "two evaluations of one batch differ by {percent:.3g} %{more}", "the same output twice",
      "F.dropout(x, p, training=self.training); modules with dropout as attributes, not in plain "
      "lists"},
     {"gradient-missing", exceeds_limit, kBroken, kSuspicious,
      "{value:.0f} values change the loss and get no gradient",
-     "a gradient for every parameter that is to be trained and matters",
-     "look for detach(), .data, no_grad() or argmax on the way; requires_grad_(False) if it is "
-     "meant"},
+     "a gradient for every trained parameter that changes the loss",
+     "look for detach(), .data, no_grad() or argmax on the way; call requires_grad_(False) if this "
+     "is intended"},
     {"gradient-zero", exceeds_limit, kBroken, kSuspicious,
      "the gradient of {value:.0f} values is {detail}",
-     "a gradient other than 0 for every parameter that is to be trained",
-     "look for a factor of 0 on the way: two matrices that are both 0, as LoRA's must not be; a "
-     "gate "
-     "that is saturated; a weight that is always 1, as that of a router's only expert"},
+     "a nonzero gradient for every trained parameter",
+     "look for a factor of 0 on the way: two matrices that are both 0 (LoRA starts only one of "
+     "them at 0); a saturated gate; a weight that is always 1, such as that of a router's only "
+     "expert"},
     {"gamma-ignored", exceeds_limit, kBroken, kBroken,
-     "its norm is called, and what it gives does not depend on these {value:.0f} values",
-     "γ ⊙ x̂ + β", "multiply by the weight and add the bias, or have none"},
+     "its norm is called, but the output does not depend on these {value:.0f} values", "γ ⊙ x̂ + β",
+     "multiply by the weight and add the bias, or remove both"},
     {"statistics-detached", exceeds_limit, kBroken, kBroken,
      "its gradient along its input is {percent:.3g} % of that of a random direction",
-     "0: the norm gives the same for a longer input (Ba et al. 2016, section 5)",
-     "no detach() and no no_grad() around mean and variance"},
+     "0: scaling the input does not change the norm's output (Ba et al. 2016, section 5)",
+     "compute mean and variance without detach() and no_grad()"},
     {"tying-broken", exceeds_limit, kBroken, kSuspicious,
-     "embedding and head are {value:.0f} parameters: {detail}", "one parameter for both",
-     "head.weight = embedding.weight, after weights are loaded, moved or copied; not .data"},
+     "embedding and head are {value:.0f} separate parameters: {detail}",
+     "one parameter that both share",
+     "set head.weight = embedding.weight after weights are loaded, moved or copied; do not set "
+     ".data"},
     {"dropout-on-stream", exceeds_limit, kSuspicious, kSuspicious,
-     "dropout of {percent:.3g} % falls on x + f", "dropout on the branch: x + dropout(f)",
-     "write x + dropout(f), or what earlier layers have added is dropped again and again"},
+     "dropout of {percent:.3g} % is applied to x + f", "dropout on the branch: x + dropout(f)",
+     "write x + dropout(f): dropout of the sum also drops what earlier layers added"},
     {"attention-scale", is_unscaled, kSuspicious, kSuspicious,
      "the softmax reads {value:.3g}·q·k; {detail}",
      "1/√d = {limit:.3g} (Vaswani et al. 2017, section 3.2.1)", "divide q·k by √d, once"},
@@ -150,62 +153,63 @@ constexpr BehaviourRule kBehaviourRules[] = {
      "weights that add up to 1 for each query", "softmax(dim=-1) of scores [..., queries, keys]"},
     {"attention-constant", exceeds_limit, kSuspicious, kSuspicious,
      "its {detail} are the same for all tokens", "{detail} that depend on the token",
-     "look at what the projection reads, and for a broadcast or an index in place of all tokens"},
+     "check what the projection reads; look for a broadcast, or for an index that selects a single "
+     "token"},
     {"heads-alike", exceeds_limit, kSuspicious, kSuspicious,
-     "{detail} give the same weights to the same keys as another one", "heads that differ",
-     "look at the reshape into heads, and whether one projection was copied into all heads"},
+     "{detail} give the same keys the same weights as another head", "heads that differ",
+     "check the reshape into heads, and whether one projection was copied into all heads"},
     {"head-silent", exceeds_limit, kSuspicious, kSuspicious, "the values of {detail} are 0",
-     "heads that all add something", "look at what sets rows of the value projection to 0"},
+     "heads that all contribute", "find out what sets rows of the value projection to 0"},
     {"dropout-before-softmax", exceeds_limit, kSuspicious, kSuspicious,
-     "dropout sets scores to 0 before the softmax", "dropout of the weights, behind the softmax",
-     "move it: a score of 0 is one among others, and no missing one"},
+     "dropout sets scores to 0 before the softmax", "dropout of the weights, after the softmax",
+     "move it after the softmax: a score of 0 does not remove a key"},
     {"cast-to-half", exceeds_limit, kSuspicious, kSuspicious,
      "values are cast to {detail} in a model of float32", "float32, as the parameters are",
      "remove the cast, or use torch.autocast for the whole model"},
     {"unlike-config", is_odd, kSuspicious, kSuspicious, "computes with {value:.4g} {detail}",
      "{limit:.4g} in the configuration", "use the number of the configuration, or correct it"},
     {"positions-wrong", exceeds_limit, kSuspicious, kSuspicious, "{value:.0f} {detail}",
-     "positions that count up from the first one of the table",
-     "look at where position ids are made"},
+     "positions that count up from the table's first entry",
+     "check the code that makes the position ids"},
     {"logits-changed", exceeds_limit, kSuspicious, kSuspicious,
      "the output differs from what the head returns, by {percent:.3g} %", "logits of W·h + b",
-     "look at what changes the logits behind the head, or say it in the configuration"},
+     "look for code that changes the logits after the head, or declare it in the configuration"},
     {"initial-size", is_odd, kSuspicious, kSuspicious,
      "its values are {value:.3g} {detail} before training",
-     "{limit:.3g}, as the configuration or "
-     "the form of a norm has it",
-     "look at what initializes it last"},
+     "{limit:.3g}, as given by the configuration or the kind of norm",
+     "check the code that initializes it last"},
     {"weight-zeros", exceeds_limit, kSuspicious, kSuspicious, "{detail} are exactly 0",
-     "weights that are drawn or trained, but for padding", "look at what masks or overwrites them"},
+     "initialized or trained weights, except for padding",
+     "find out what masks or overwrites them"},
     {"norm-shared", exceeds_limit, kSuspicious, kNote,
      "one norm, with one γ, is called {value:.3g} times by the module around it",
-     "a norm of its own at each place", "look at the names of the norms in forward()"},
-    {"norm-unused", exceeds_limit, kSuspicious, kSuspicious, "nobody calls it, but {detail}",
-     "every norm has its place in forward()", "call it where it belongs, or remove it"},
+     "a separate norm at each place", "check the names of the norms in forward()"},
+    {"norm-unused", exceeds_limit, kSuspicious, kSuspicious, "it is never called, but {detail}",
+     "every norm is called in forward()", "call it where it belongs, or remove it"},
     {"parameter-unused", exceeds_limit, kSuspicious, kNote, "{value:.0f} values: {detail}",
-     "every parameter that is to be trained has a part in the loss",
+     "every trained parameter affects the loss",
      "call it, or remove it; DistributedDataParallel waits for its gradient"},
     {"parameter-unregistered", exceeds_limit, kBroken, kBroken,
-     "{value:.0f} values of modules in a plain list are at work, and are none of the model's "
+     "{value:.0f} values of modules in a plain list are used, but are not among the model's "
      "parameters",
      "every weight in model.parameters()",
-     "nn.ModuleList or nn.ModuleDict in its place: else optimizers, to() and state_dict() leave "
-     "them out"},
+     "use nn.ModuleList or nn.ModuleDict: optimizers, to() and state_dict() miss modules in plain "
+     "lists"},
     {"layer-shared", exceeds_limit, kNote, kNote,
-     "one module stands {value:.0f} times in the list, with one set of weights",
-     "layers with weights of their own, unless they are to share them, as ALBERT's do",
-     "[Layer() for _ in range(n)] or copy.deepcopy, if it is not meant"},
+     "the list holds one module {value:.0f} times, with one set of weights",
+     "layers with separate weights, unless they share them on purpose, as in ALBERT",
+     "use [Layer() for _ in range(n)] or copy.deepcopy, unless this is intended"},
     {"parameter-frozen", exceeds_limit, kSuspicious, kNote,
      "{percent:.3g} % of its values are frozen{more}", "parameters that are trained",
-     "requires_grad_(True), if it is not meant"},
+     "call requires_grad_(True), unless this is intended"},
     {"not-in-optimizer", is_forgotten, kSuspicious, kSuspicious,
-     "{percent:.3g} % of the trained parameters are in no group",
-     "every parameter that is to be trained in the optimizer",
-     "make the optimizer when the model is complete; give all optimizers where there are several"},
+     "{percent:.3g} % of the trained parameters are in no parameter group",
+     "every trained parameter in the optimizer",
+     "create the optimizer after the model is complete; pass all optimizers if there are several"},
     {"not-in-optimizer", is_left_out, kNote, kNote,
-     "{percent:.3g} % of the trained parameters are in no group",
-     "every parameter that is to be trained in the optimizer",
-     "requires_grad_(False) saves their gradients, if it is meant"},
+     "{percent:.3g} % of the trained parameters are in no parameter group",
+     "every trained parameter in the optimizer",
+     "if this is intended, requires_grad_(False) saves the work of their gradients"},
     {"initial-loss", is_confident_guess, kSuspicious, kSuspicious,
      "the loss before training is {value:.4g}", "about ln V = {limit:.4g}, of {detail}",
      "smaller weights in the head, or a factor 1/√d before it where it is tied to an embedding of "
@@ -214,37 +218,38 @@ constexpr BehaviourRule kBehaviourRules[] = {
      "one step changes a weight by {percent:.3g} % of its size, in the median over matrices",
      "at most half", "a lower learning rate, or larger weights"},
     {"update-ratio", is_rounded_away, kSuspicious, kSuspicious,
-     "one step changes a weight by {value:.2g} of its size: in {detail} it is rounded away",
-     "at least {limit:.2g}, half of the distance between neighbours",
+     "one step changes a weight by {value:.2g} of its size, which {detail} rounds away",
+     "at least {limit:.2g}, half of the distance between neighbouring numbers",
      "keep the weights in float32 and round copies, or round stochastically"},
     {"update-missing", is_lost_everywhere, kBroken, kBroken,
      "no value that has a gradient changed: {detail}",
-     "steps of the optimizer that change every parameter with a gradient",
-     "call optimizer.step() of an optimizer that was made from this model's parameters"},
+     "optimizer steps that change every parameter with a gradient",
+     "call optimizer.step() of an optimizer that was created from this model's parameters"},
     {"update-missing", is_lost_in_parts, kSuspicious, kSuspicious,
      "no value that has a gradient changed: {detail}",
-     "steps of the optimizer that change every parameter with a gradient",
-     "make the optimizer when the model is complete; requires_grad_(False) if it is not to change"},
+     "optimizer steps that change every parameter with a gradient",
+     "create the optimizer after the model is complete; call requires_grad_(False) if it is not "
+     "meant to change"},
     {"update-missing", is_lost_by_rounding, kSuspicious, kSuspicious,
      "no value that has a gradient changed: {detail}",
-     "steps above {limit:.2g} of the value, half of the distance between neighbours",
+     "steps above {limit:.2g} of the value, half of the distance between neighbouring numbers",
      "keep the weights in float32 and round copies, or round stochastically"},
     {"gradient-not-cleared", exceeds_limit, kSuspicious, kSuspicious,
-     "an optimizer step used the gradient of the step before once more{more}",
-     "gradients of the batches since the last step only",
-     "optimizer.zero_grad() between two steps, for every optimizer"},
+     "an optimizer step reused the gradient of the step before{more}",
+     "only gradients of the batches since the last step",
+     "call zero_grad() of every optimizer between two steps"},
     {"ranks-differ", exceeds_limit, kBroken, kBroken,
      "{value:.0f} parameters differ between processes, this one first{more}",
      "the same parameters in all processes",
      "average the gradients of all parameters over the processes, as DistributedDataParallel does; "
      "begin with the same weights"},
     {"decay-uneven", is_odd, kSuspicious, kSuspicious,
-     "weight decay of {value:.3g} pulls at {detail}", "{limit:.3g}, as at most matrices",
-     "one group for all matrices, if it is not meant"},
+     "weight decay of {value:.3g} applies to {detail}", "{limit:.3g}, as for most matrices",
+     "put all matrices into one group, unless this is intended"},
     {"decay-on-gain", exceeds_limit, kNote, kNote,
-     "weight decay of {value:.3g} also pulls at {detail}",
-     "many recipes decay matrices alone: γ around 0 is no rest for a norm",
-     "a group with weight_decay=0 for parameters of one dimension, if it is not meant"},
+     "weight decay of {value:.3g} also applies to {detail}",
+     "many recipes decay only matrices: decay pulls γ towards 0, where a norm outputs nothing",
+     "put one-dimensional parameters into a group with weight_decay=0, unless this is intended"},
 };
 
 Finding finding_of(const io::Check& check, const BehaviourRule& rule) {

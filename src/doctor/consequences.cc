@@ -31,7 +31,7 @@ constexpr Consequence kConsequences[] = {
     {"dropout-on-stream", "sum-unexplained", Reach::kLayer},
 };
 
-/// So that what is folded has nothing beneath it.
+/// A folded finding has no consequences of its own, so no effect is also a cause.
 constexpr bool is_cause(std::string_view rule) {
   return std::ranges::any_of(kConsequences, [&](const Consequence& c) { return c.cause == rule; });
 }
@@ -46,7 +46,7 @@ bool are_near(const Finding& cause, const Finding& effect) {
   return !cause.module.empty() && is_within(effect.where, cause.module, '.');
 }
 
-/// Whether a norm mixes these, and the leak is of the whole model or of the norm's layer.
+/// Whether a norm mixes these, and the leak concerns the whole model or the norm's layer.
 bool leaks(const Finding& norm, const Finding& leak, std::string_view what) {
   const bool mixes =
       norm.shared_by.find(what) != std::string::npos || norm.shared_by == "everything";

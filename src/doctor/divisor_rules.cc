@@ -25,7 +25,7 @@ bool is_outside_the_root(const DivisorFit& fit, double epsilon) {
              0.5 * fit.variance_spread / std::abs(fit.eps_in_variance);
 }
 
-/// Whether an output that is not scaled by depth is larger than any ε makes it.
+/// Whether an output that is not scaled by depth is larger than any ε could make it.
 bool is_too_large(const DivisorFit& fit) {
   return fit.scale > 1.05;
 }
@@ -39,8 +39,8 @@ bool has_wrong_slope(const DivisorFit& fit, const std::string& dtype, double eps
          !is_doubled(fit) && !is_outside_the_root(fit, epsilon);
 }
 
-/// The slopes that a wrong count of features gives, n being the number of features. Another slope
-/// is a factor behind the norm.
+/// The slopes that result from a wrong count of the n features. Any other slope is a factor after
+/// the norm.
 bool is_of_wrong_count(double slope, double n) {
   return std::ranges::any_of(std::array{n / (n - 1), (n - 1) / n, n, 1 / n}, [&](double known) {
     return std::abs(slope / known - 1) < std::min(1e-2, 0.5 * std::abs(known - 1));
@@ -77,10 +77,9 @@ void find_wrong_divisors(const Subject& subject, Findings& findings) {
          .site = norm.site,
          .what = fmt::format("divides by the root of {:.5g}{} times the row's variance", slope,
                              slope_text(slope, double(model.d_model))),
-         .because = "the sum of squares over n, the number of features, plus ε",
+         .because = "the sum of squares divided by n, the number of features, plus ε",
          .fix = "take the mean of the squares: torch.var divides by n − 1 unless you pass "
-                "unbiased=False, a "
-                "sum divides by nothing",
+                "unbiased=False, a sum is not divided",
          .measured = slope,
          .expected = 1});
   });
@@ -95,15 +94,16 @@ void find_wrong_epsilon(const Subject& subject, Findings& findings) {
     if (!(declared > 0) || is_too_large(divisor)) return;
     if (has_wrong_slope(divisor, norm.dtype, declared)) return;
     if (is_outside_the_root(divisor, declared)) {
-      findings.push_back({.rule = "epsilon-place",
-                          .site = norm.site,
-                          .what = fmt::format(
-                              "adds ε to the deviation: divisor − σ is {:.2e} ± {:.0e} in all rows",
-                              divisor.eps_in_deviation, divisor.deviation_spread),
-                          .because = fmt::format("√(σ² + ε) with ε = {:.0e}", declared),
-                          .fix = "add ε to the variance, under the root",
-                          .measured = divisor.eps_in_deviation,
-                          .expected = declared});
+      findings.push_back(
+          {.rule = "epsilon-place",
+           .site = norm.site,
+           .what = fmt::format(
+               "adds ε to the standard deviation: divisor − σ is {:.2e} ± {:.0e} in all rows",
+               divisor.eps_in_deviation, divisor.deviation_spread),
+           .because = fmt::format("√(σ² + ε) with ε = {:.0e}", declared),
+           .fix = "add ε to the variance, under the root",
+           .measured = divisor.eps_in_deviation,
+           .expected = declared});
       return;
     }
     const double uncertain = std::max(3 * divisor.variance_spread, resolution(divisor));
@@ -117,34 +117,32 @@ void find_wrong_epsilon(const Subject& subject, Findings& findings) {
     findings.push_back({.rule = "epsilon-size",
                         .severity = is_design ? Severity::kNote : Severity::kBroken,
                         .site = norm.site,
-                        .what = fmt::format("ε is {:.2e}: divisor² − σ² in the mean of all rows",
+                        .what = fmt::format("ε is {:.2e}: the mean of divisor² − σ² over all rows",
                                             divisor.eps_in_variance),
-                        .because = fmt::format("ε = {:.0e}, as the network says", declared),
+                        .because = fmt::format("ε = {:.0e}, as the network declares", declared),
                         .fix = fmt::format("set ε to {:.0e}", declared),
                         .measured = divisor.eps_in_variance,
                         .expected = declared});
   });
 }
 
-/// A norm that divides by √ε does not normalize: it multiplies with a constant.
+/// A norm that divides by √ε does not normalize: it multiplies by a constant.
 void note_large_epsilon(const Subject& subject, Findings& findings) {
   for_point(subject, Point::kDeviation, [&](const ProfileEntry& entry) {
     const double epsilon = subject.profile.model.norm_at(entry.site.layer).eps;
     const double variance = entry.rms * entry.rms - epsilon;  // the measured value includes ε
     if (!(epsilon > 0) || !(variance < epsilon)) return;
-    findings.push_back(
-        {.rule = "epsilon-large",
-         .severity = Severity::kNote,
-         .site = entry.site,
-         .what = fmt::format("the rows' variance is {:.1e}, less than ε = {:.0e}: the norm scales "
-                             "them by a constant more than it normalizes",
-                             std::max(variance, 0.0), epsilon),
-         .because = "a norm makes rows alike where ε is small beside their variance",
-         .fix =
-             "no fix needed in a trained model; before training use a smaller ε or larger initial "
-             "weights",
-         .measured = epsilon,
-         .expected = variance});
+    findings.push_back({.rule = "epsilon-large",
+                        .severity = Severity::kNote,
+                        .site = entry.site,
+                        .what = fmt::format("the rows' variance is {:.1e}, less than ε = {:.0e}: "
+                                            "the norm mostly scales them by a constant",
+                                            std::max(variance, 0.0), epsilon),
+                        .because = "a norm normalizes only rows whose variance is large beside ε",
+                        .fix = "no fix needed in a trained model; before training, use a smaller ε "
+                               "or larger initial weights",
+                        .measured = epsilon,
+                        .expected = variance});
   });
 }
 
@@ -157,7 +155,8 @@ void find_rounded_statistics(const Subject& subject, Findings& findings) {
         {.rule = "rounded-statistics",
          .site = norm.site,
          .what = fmt::format(
-             "rows of the same deviation are divided by numbers that differ by {:.1e}", noise / 2),
+             "rows of the same standard deviation are divided by numbers that differ by {:.1e}",
+             noise / 2),
          .because = fmt::format("at most {:.0e}: statistics in float32 agree to 1e-7", most / 2),
          .fix = "compute mean, variance and their root in float32 whatever the row's type",
          .measured = noise,
@@ -175,7 +174,7 @@ void find_lost_depth_scale(const Subject& subject, Findings& findings) {
     findings.push_back(
         {.rule = "depth-scale",
          .site = norm.site,
-         .what = fmt::format("its output is {:.3g} of the normalized row", scale),
+         .what = fmt::format("its output is {:.3g} times the normalized row", scale),
          .because =
              fmt::format("1/√{} = {:.3g}{}", norm.site.layer + 1, expected, by_placement(subject)),
          .fix =

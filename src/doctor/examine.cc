@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kLength = 64;
 constexpr std::size_t kBatch = 2;
 
-/// Where a parameter stands: "layers.3.attention_add_norm.before.gamma".
+/// Returns the site of a parameter such as "layers.3.attention_add_norm.before.gamma".
 std::optional<Site> site_of(std::string_view name, std::size_t layers) {
   Site site{.layer = layers, .sublayer = SublayerKind::kFinalNorm};
   constexpr std::string_view kLayers = "layers.";
@@ -105,8 +105,8 @@ Tokens complete(Tokens tokens, const model::Recipe& recipe) {
   return tokens;
 }
 
-/// The loss, and, where `gradient` is there, its gradient by the model's output; that of rows that
-/// have no target is 0.
+/// Returns the loss. If `gradient` is given, writes the gradient with respect to the model's
+/// output, which is 0 for rows without a target.
 double cross_entropy_of(const model::Recipe& recipe, const Tokens& tokens,
                         MatrixView<const float> logits, MatrixView<float> gradient) {
   const std::size_t length = tokens.ids.size() / tokens.batch;
@@ -128,7 +128,7 @@ double cross_entropy_of(const model::Recipe& recipe, const Tokens& tokens,
   return loss;
 }
 
-/// A model without logits has random numbers for the gradient of a loss.
+/// For a model without logits, random numbers take the place of the loss's gradient.
 double loss_gradient(const model::Recipe& recipe, const Tokens& tokens,
                      MatrixView<const float> output, MatrixView<float> gradient) {
   if (recipe.output != model::ModelOutput::kHidden) {
@@ -140,7 +140,7 @@ double loss_gradient(const model::Recipe& recipe, const Tokens& tokens,
   return Subject::kUnknown;
 }
 
-/// γ and β alone, from this layer on, of what cannot be run.
+/// Records only γ and β of the layers from this one on, which cannot be run.
 void examine_gains(const model::StreamedModel& model, std::size_t first_layer, Subject& subject) {
   for (const std::string& name : model.parameter_names()) {
     const std::optional<Site> site = site_of(name, model.recipe().layers());

@@ -17,7 +17,7 @@
 namespace addnorm::doctor {
 namespace {
 
-/// "2 tensors have no place: a, b"; of many the first three.
+/// Returns a text such as "2 tensors have no place: a, b", with at most three names.
 std::string tensors_text(std::vector<std::string> names, std::string_view one,
                          std::string_view several, std::string_view what) {
   const std::size_t count = names.size();
@@ -42,15 +42,15 @@ void find_unread_tensors(const Subject& subject, Findings& findings) {
        .what = tensors_text(std::move(names), "has", "have", "no place in the recipe"),
        .because = fmt::format("a model of the family {} reads every weight of its files",
                               subject.profile.model.model_type),
-       .fix = "run the weights by the recipe that they were trained with: is model_type, or "
-              "general.architecture of a GGUF file, right?",
+       .fix = "run the weights with the recipe that they were trained with: check model_type, or "
+              "general.architecture of a GGUF file",
        .measured = static_cast<double>(count),
        .expected = 0});
 }
 
 namespace {
 
-/// Of weights: no integers.
+/// Returns the types in which weights can be read, without the integer types.
 std::vector<std::string_view> readable_types() {
   std::vector<std::string_view> names;
   for (std::size_t i = 0; i < io::dtypes().size(); ++i) {
@@ -74,7 +74,7 @@ void note_unreadable_tensors(const Subject& subject, Findings& findings) {
        .severity = Severity::kNote,
        .where = "files",
        .what = tensors_text(std::move(names), "is", "are", "not read"),
-       .because = fmt::format("types that are read: {}", fmt::join(readable_types(), ", ")),
+       .because = fmt::format("supported types: {}", fmt::join(readable_types(), ", ")),
        .fix = "the model was not run, and only its norms were checked; check it as F16 or Q8_0",
        .measured = static_cast<double>(subject.unreadable.size()),
        .expected = 0});
@@ -91,7 +91,7 @@ void note_layers_not_run(const Subject& subject, Findings& findings) {
        .severity = Severity::kNote,
        .where = "model",
        .what = std::move(what),
-       .because = fmt::format("{} {}, not known here",
+       .because = fmt::format("{} {}, not supported here",
                               run == 0 ? "the model has" : "the others have", subject.unknown_part),
        .fix = run == 0 ? "only the γ of its norms were checked"
                        : "of the other layers, and of the final norm, only γ was checked",
@@ -103,7 +103,7 @@ void find_unusual_epsilon(const Subject& subject, Findings& findings) {
   const io::ProfileModel& model = subject.profile.model;
   const auto [epsilon, other] = model::family_facts(model.model_type).epsilons;
   if (!(epsilon > 0) || !(model.eps > 0)) return;
-  constexpr double kMost = 50;  // times more or less: others train the family with another one
+  constexpr double kMost = 50;  // factor; others train the family with another ε
   const auto is_near = [&](double known) {
     return model.eps < kMost * known && known < kMost * model.eps;
   };
@@ -115,7 +115,7 @@ void find_unusual_epsilon(const Subject& subject, Findings& findings) {
        .what = fmt::format("ε is {:.3g}", model.eps),
        .because = fmt::format("the family {} was published with {:.3g}{}", model.model_type,
                               epsilon, epsilon == other ? "" : fmt::format(" or {:.3g}", other)),
-       .fix = "take the ε that the weights were trained with",
+       .fix = "use the ε that the weights were trained with",
        .measured = model.eps,
        .expected = epsilon,
        .remedies = {{.change = fmt::format("ε {:.3g} → {:.3g}", model.eps, epsilon),
@@ -125,19 +125,19 @@ void find_unusual_epsilon(const Subject& subject, Findings& findings) {
 }
 
 Finding gains_around_zero(std::size_t count, std::size_t norms) {
-  return {.rule = "gain-around-zero",
-          .severity = Severity::kSuspicious,
-          .where = "all norms",
-          .what = fmt::format("the γ of {} of {} norms lie around 0", count, norms),
-          .because = "a gain starts at 1; trained gains rarely change their sign",
-          .fix =
-              "initialize γ with ones; an initialization of all parameters as weights is often "
-              "the cause"};
+  return {
+      .rule = "gain-around-zero",
+      .severity = Severity::kSuspicious,
+      .where = "all norms",
+      .what = fmt::format("the γ of {} of {} norms lie around 0", count, norms),
+      .because = "a gain starts at 1; trained gains rarely change their sign",
+      .fix = "initialize γ with ones; often, all parameters were initialized like weight matrices"};
 }
 
-/// What the stored γ themselves show; γ that means γ only where no output of a norm was fitted.
+/// Judges the form of γ from its stored values. A γ that multiplies as it is is reported only if no
+/// output of a norm was fitted.
 void find_gains_stored_otherwise(const Subject& subject, Findings& findings) {
-  if (subject.config) return;  // a run of ours: it is known
+  if (subject.config) return;  // the form is known for runs of addnorm
   const std::optional<GammaForm> form = subject.profile.model.gamma_form;
   if (!form) return;
   std::size_t norms = 0, around_zero = 0, around_one = 0;
@@ -162,9 +162,10 @@ void find_gains_stored_otherwise(const Subject& subject, Findings& findings) {
        .severity = Severity::kSuspicious,
        .where = "all norms",
        .what = fmt::format("the γ of {} of {} norms lie around {}", count, norms, one_plus ? 1 : 0),
-       .because = one_plus ? "γ that means 1 + γ starts at 0" : "γ that means γ starts at 1",
-       .fix = one_plus ? "the weights hold γ itself: take 1 from each when they are read"
-                       : "the weights hold γ − 1, as Gemma's: add 1 to each when they are read",
+       .because = one_plus ? "a γ that stands for 1 + γ starts at 0"
+                           : "a γ that is used as it is starts at 1",
+       .fix = one_plus ? "the weights store γ itself: subtract 1 from each when they are read"
+                       : "the weights store γ − 1, as in Gemma: add 1 to each when they are read",
        .remedies = {{.change = one_plus ? "1 + γ → γ" : "γ → 1 + γ",
                      .recipe =
                          [=](model::Recipe& recipe) {
@@ -181,9 +182,9 @@ void find_second_head(const Subject& subject, Findings& findings) {
        .severity = Severity::kSuspicious,
        .site = Site{.sublayer = SublayerKind::kHead, .point = Point::kOutput},
        .where = "head",
-       .what = "the files hold a head that is not the embedding, and the config ties both",
+       .what = "the files hold a head that differs from the embedding, but the config ties both",
        .because = "a tied head has the embedding's values, or is left out of the files",
-       .fix = "is tie_word_embeddings right? A head that was trained alone must be used",
+       .fix = "check tie_word_embeddings: a head that was trained separately must be used",
        .remedies =
            {{.change = "head tied → its own",
              .recipe = [](model::Recipe& recipe) { recipe.output = model::ModelOutput::kLogits; }}},
@@ -217,24 +218,26 @@ void find_repeated_layers(const Subject& subject, Findings& findings) {
   const std::vector<std::string>& modules = subject.profile.model.layer_modules;
   for (std::size_t layer = 0; layer < subject.profile.model.n_layers; ++layer) {
     std::vector<const ProfileEntry*> weights = weights_of(subject, layer);
-    const bool is_shared = layer > 0 && layer < modules.size() &&  // called again, as ALBERT's is
+    const bool is_shared = layer > 0 &&
+                           layer < modules.size() &&  // one module called again, as in ALBERT
                            modules[layer] == modules[layer - 1];
     if (!is_shared && are_alike(before, weights)) {
-      findings.push_back({.rule = "repeated-layer",
-                          // Copies of one layer, as nn.TransformerEncoder begins with.
-                          .severity = is_initial(subject) ? Severity::kNote : Severity::kSuspicious,
-                          .site = weights.front()->site,
-                          .where = fmt::format("layer {}", layer),
-                          .what = fmt::format("all its weights are those of layer {}", layer - 1),
-                          .because = "layers are drawn, and trained, each for itself",
-                          .fix = "look for one layer that was put into the list twice, or for "
-                                 "tensors that were read under the same name"});
+      findings.push_back(
+          {.rule = "repeated-layer",
+           // nn.TransformerEncoder starts with copies of one layer.
+           .severity = is_initial(subject) ? Severity::kNote : Severity::kSuspicious,
+           .site = weights.front()->site,
+           .where = fmt::format("layer {}", layer),
+           .what = fmt::format("all its weights equal those of layer {}", layer - 1),
+           .because = "layers are initialized and trained independently of each other",
+           .fix = "look for one layer that was put into the list twice, or for "
+                  "tensors that were read under the same name"});
     }
     before = std::move(weights);
   }
 }
 
-/// With tokens that somebody has chosen: those that recipes were tried on.
+/// Applies only to tokens that the user gave, because only on these were recipes tried.
 void find_guessing(const Subject& subject, Findings& findings) {
   constexpr double kMost = 1.02;
   if (subject.alternatives.empty() || is_initial(subject)) return;
@@ -244,32 +247,32 @@ void find_guessing(const Subject& subject, Findings& findings) {
        .severity = Severity::kSuspicious,
        .where = "model",
        .what = fmt::format("the loss on these tokens is {:.3f} nats", subject.loss),
-       .because = fmt::format("below {:.3f}, what guessing costs, on text that it was trained for",
-                              subject.chance_loss),
-       .fix =
-           "are the tokens its own tokenizer's? Else a matrix is transposed, rows of heads are in "
-           "another order (RoPE's pairs), or tensors have changed places",
+       .because =
+           fmt::format("below {:.3f}, the loss of guessing, on text like that of its training",
+                       subject.chance_loss),
+       .fix = "check that the tokens are from its own tokenizer; if so, a matrix is transposed, "
+              "rows of heads are in another order (RoPE's pairs), or tensors are swapped",
        .measured = subject.loss,
        .expected = subject.chance_loss});
 }
 
 void find_better_recipe(const Subject& subject, Findings& findings) {
   constexpr double kShare = 0.95;
-  constexpr double kLeast = 0.05;  // nats: where the loss is small its share says little
+  constexpr double kLeast = 0.05;  // nats; for a small loss a share says little
   const auto best = std::ranges::min_element(subject.alternatives, {}, &Alternative::loss);
   if (best == subject.alternatives.end()) return;
   if (!(best->loss < kShare * subject.loss) || !(best->loss < subject.loss - kLeast)) return;
-  // What knows nothing gives each token the same chance: only who knows more has a say.
+  // A recipe whose loss is not below that of guessing is no evidence.
   if (!(best->loss < subject.chance_loss)) return;
   findings.push_back(
       {.rule = "another-recipe",
        .severity = Severity::kSuspicious,
        .where = "model",
-       .what = fmt::format("with {} the loss on these tokens is {:.3f} nats, and {:.3f} as the "
-                           "config has it",
-                           best->change, best->loss, subject.loss),
-       .because = "weights do best by the recipe that they were trained with",
-       .fix = fmt::format("try {}, and compare the text that comes", best->change),
+       .what = fmt::format(
+           "with {}, the loss on these tokens is {:.3f} nats; with the config as it is, {:.3f}",
+           best->change, best->loss, subject.loss),
+       .because = "weights do best with the recipe that they were trained with",
+       .fix = fmt::format("try {}, and compare the generated text", best->change),
        .measured = subject.loss,
        .expected = best->loss,
        .remedies = {{.change = std::string(best->change),

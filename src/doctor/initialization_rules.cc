@@ -9,8 +9,8 @@
 #include "doctor/rules.h"
 #include "model/family_facts.h"
 
-/// What a network shows before its first step. After training it may look otherwise for good
-/// reasons: these rules are silent then.
+/// Rules over a network before its first step. After training its numbers may differ for good
+/// reasons, so these rules do not apply then.
 
 namespace addnorm::doctor {
 namespace {
@@ -19,7 +19,7 @@ const ProfileEntry* first_at(const Subject& subject, const Site& site) {
   return find_entry(subject.profile, first_step(subject.profile), site);
 }
 
-/// What the first layer reads, and what the last one leaves.
+/// The entries of the first layer's input and of the last layer's output.
 const ProfileEntry* stream_begin(const Subject& subject) {
   return first_at(subject, {0, SublayerKind::kAttention, Point::kX});
 }
@@ -32,7 +32,7 @@ const ProfileEntry* stream_end(const Subject& subject) {
   return nullptr;
 }
 
-/// The loss's gradient by what the first layer reads, over that by what the last one leaves.
+/// Returns the gradient at the first layer's input, divided by that at the last layer's output.
 double gradient_ratio(const Subject& subject) {
   const ProfileEntry* begin = stream_begin(subject);
   const ProfileEntry* end = stream_end(subject);
@@ -47,11 +47,11 @@ bool has_wrong_sums(const Subject& subject) {
   return !findings.empty();
 }
 
-/// Of several lanes the gradient is known of what a sublayer reads of them, and not of what goes
-/// past it. Where a norm divides by the size of small lanes both are alike; DyT and Derf do not
-/// divide.
+/// Whether the gradient that bypasses the sublayers is unknown. With several lanes, only the
+/// gradient of a sublayer's input is measured. It resembles the other one where a norm divides by
+/// the size of small lanes; DyT and Derf do not divide.
 bool hides_what_goes_past(const Subject& subject) {
-  if (has_lanes(subject)) return true;  // of a branch's size nothing is known there
+  if (has_lanes(subject)) return true;  // the size of branches is unknown there
   const Placements placements = placements_of(subject.profile.model);
   const std::optional<NormKind> norm = subject.profile.model.norm;
   return norm && squashes(*norm) && placements &&
@@ -80,13 +80,13 @@ void find_lost_gradients(const Subject& subject, Findings& findings) {
       .site = stream_begin(subject)->site,
       .where = "residual stream",
       .what = fmt::format(
-          "before training the first layer's gradient is {:.2g} times the last one's", ratio),
+          "before training, the first layer's gradient is {:.2g} times the last one's", ratio),
       .because = fmt::format("between {:.0e} and {:.0e}: with a residual the gradient keeps a part "
                              "that no layer changes (He et al. 2016)",
                              kLeast, kMost),
       .fix =
-          "a residual around every sublayer and a norm in it; smaller first weights of what "
-          "goes into the stream; post-norm with DeepNorm's factors",
+          "put a residual around every sublayer and a norm in it; use smaller initial weights "
+          "where branches enter the stream; give post-norm DeepNorm's factors",
       .measured = ratio,
       .expected = 1,
       .remedies = change_settings(subject, {place_pre})};
@@ -97,8 +97,8 @@ void find_lost_gradients(const Subject& subject, Findings& findings) {
   findings.push_back(std::move(finding));
 }
 
-/// Dong et al. 2021: attention without a residual makes all tokens alike, doubly exponentially.
-/// With one tokens may come near each other in stacks that train well.
+/// Dong et al. 2021: without a residual, attention makes all tokens alike at a doubly exponential
+/// rate. With a residual, tokens may become similar in stacks that train well.
 void find_collapsed_tokens(const Subject& subject, Findings& findings) {
   constexpr double kMost = 0.99;
   if (!is_initial(subject) || has_wrong_sums(subject)) return;
@@ -108,20 +108,19 @@ void find_collapsed_tokens(const Subject& subject, Findings& findings) {
   const ProfileEntry* begin = stream_begin(subject);
   const double cosine = last_token_cosine(subject);
   if (begin == nullptr || !(cosine > kMost) || !(begin->token_cosine < 0.9)) return;
-  Finding finding{
-      .rule = "tokens-collapse",
-      .severity = Severity::kSuspicious,
-      .site = stream_end(subject)->site,
-      .where = "residual stream",
-      .what = fmt::format("before training two tokens that enter with a cosine of {:.2f} leave the "
-                          "last layer with {:.4f}",
-                          begin->token_cosine, cosine),
-      .because =
-          fmt::format("at most {}: the residual keeps tokens apart (Dong et al. 2021)", kMost),
-      .fix = "a residual around attention",
-      .measured = cosine,
-      .expected = kMost,
-      .remedies = change_settings(subject, {place_pre})};
+  Finding finding{.rule = "tokens-collapse",
+                  .severity = Severity::kSuspicious,
+                  .site = stream_end(subject)->site,
+                  .where = "residual stream",
+                  .what = fmt::format("before training, two tokens that enter with a cosine of "
+                                      "{:.2f} leave the last layer with {:.4f}",
+                                      begin->token_cosine, cosine),
+                  .because = fmt::format(
+                      "at most {}: the residual keeps tokens apart (Dong et al. 2021)", kMost),
+                  .fix = "put a residual around attention",
+                  .measured = cosine,
+                  .expected = kMost,
+                  .remedies = change_settings(subject, {place_pre})};
   finding.measure.is_initial = true;
   finding.measure.name = "cosine of two tokens after the last layer";
   finding.measure.of = last_token_cosine;
@@ -144,14 +143,14 @@ void find_unscaled_projections(const Subject& subject, Findings& findings) {
     const auto compare = [&](const ProfileEntry* inner, const ProfileEntry* outer) {
       if (inner == nullptr || outer == nullptr) return;
       const double ratio = outer->std / inner->std;
-      // Halfway, in logarithms, between as drawn and as scaled.
+      // The logarithmic midpoint of the unscaled and the scaled size.
       if (!(ratio > std::sqrt(expected))) return;
       findings.push_back(
           {.rule = "unscaled-projection",
            .site = outer->site,
-           .what = fmt::format("its projection into the stream starts at {:.3g} of the other "
-                               "weights",
-                               ratio),
+           .what = fmt::format(
+               "the initial weights of its projection into the stream are {:.3g} times the others",
+               ratio),
            .because =
                fmt::format("1/√(2·{}) = {:.3g}, GPT-2's initialization (Radford et al. 2019)",
                            model.n_layers, expected),

@@ -11,21 +11,21 @@
 #include "doctor/places.h"
 #include "doctor/rules.h"
 
-/// Streams of several lanes: a site reads a row of them and leaves X′ = A·X + b ⊗ f. What A and b
-/// are is a model's own choice; these rules know what no model chooses, and what mHC says of
-/// itself.
+/// Rules over streams of several lanes: a site reads a row of them and leaves X′ = A·X + b ⊗ f.
+/// Every model chooses its own A and b. These rules report what no model chooses, and deviations
+/// from the definition of mHC.
 
 namespace addnorm::doctor {
 namespace {
 
 using probe::LaneFit;
 
-/// Tolerance of a coefficient: float32 leaves 1e-5 where lanes differ by a percent, bfloat16 some
-/// percent.
+/// Tolerance of a coefficient. If lanes differ by 1 %, its error is 1e-5 in float32 and a few
+/// percent in bfloat16.
 constexpr double kCoefficientTolerance = 0.05;
 
-/// Of a row's or column's sum in mHC: of single matrices with wide logits, 20 steps of Sinkhorn
-/// leave up to 0.08.
+/// Tolerance of a row or column sum in mHC. For single matrices with wide logits, 20 Sinkhorn steps
+/// leave errors up to 0.08.
 constexpr double kUnbalanced = 0.1;
 
 /// A place where a branch is written into the lanes.
@@ -49,7 +49,7 @@ std::vector<LaneSite> lane_sites(const Subject& subject) {
   return sites;
 }
 
-/// The largest |member − offset| of a site's lanes; nothing where none is known.
+/// Returns the largest |member − offset| of a site's lanes, or nothing if none is known.
 template <typename Number>
 std::optional<double> largest(const LaneSite& site, Number LaneFit::*member, double offset = 0) {
   std::optional<double> most;
@@ -60,13 +60,14 @@ std::optional<double> largest(const LaneSite& site, Number LaneFit::*member, dou
   return most;
 }
 
-/// How far a lane's sum of coefficients is from 1 at most; 0 where no sum is known.
+/// Returns the largest distance of a lane's sum of coefficients from 1, or 0 if no sum is known.
 template <typename Number>
 double imbalance(const LaneSite& site, Number LaneFit::*member) {
   return largest(site, member, 1).value_or(0);
 }
 
-/// One finding for the stream where all sites have it, else one for each that has.
+/// Reports one finding for the whole stream if all sites have it, otherwise one for each site that
+/// has it.
 void report_lanes(const std::vector<LaneSite>& all, const std::vector<LaneSite>& wrong,
                   const std::function<Finding(const LaneSite&)>& finding, Findings& findings) {
   if (wrong.size() > 1 && wrong.size() == all.size()) {
@@ -79,7 +80,7 @@ void report_lanes(const std::vector<LaneSite>& all, const std::vector<LaneSite>&
   for (const LaneSite& site : wrong) findings.push_back(finding(site));
 }
 
-/// The sites of which a condition holds.
+/// Returns the sites for which a condition holds.
 template <typename Condition>
 std::vector<LaneSite> those(const std::vector<LaneSite>& sites, const Condition& condition) {
   std::vector<LaneSite> found;
@@ -108,7 +109,8 @@ void find_folded_lanes(const Subject& subject, Findings& findings) {
   if (folds.empty()) return;
   Finding finding{
       .rule = "lanes-not-kept",
-      .because = "lanes that go on from one sublayer to the next, from the embedding to the end",
+      .because =
+          "lanes that are carried from each sublayer to the next, from the embedding to the end",
       .fix =
           "expand before the first layer and fold after the last one; within the layers pass the "
           "lanes on",
@@ -117,7 +119,8 @@ void find_folded_lanes(const Subject& subject, Findings& findings) {
   if (folds.size() > 1 && folds.size() + 1 >= subject.profile.model.n_layers) {
     finding.where = "residual stream";
     finding.what = fmt::format(
-        "the lanes are folded to one row and expanded again {} times: so it is one stream",
+        "the lanes are folded to one row and expanded again {} times, so the model has a single "
+        "stream",
         folds.size());
     findings.push_back(finding);
     return;
@@ -126,7 +129,7 @@ void find_folded_lanes(const Subject& subject, Findings& findings) {
   for (const ProfileEntry* fold : folds) {
     finding.site = fold->site;
     finding.where = site_words(fold->site);
-    finding.what = "reads lanes that are copies of one row, to which those before were folded";
+    finding.what = "reads lanes that are copies of one row: the earlier lanes were folded into it";
     findings.push_back(finding);
   }
 }
@@ -143,9 +146,10 @@ void find_lanes_without_parts(const Subject& subject, Findings& findings) {
       findings.push_back(
           {.rule = "residual-missing",
            .site = site.site,
-           .what = fmt::format("no lane is carried on: no row of A is longer than {:.2g}", carried),
+           .what =
+               fmt::format("no lane is carried on: no row of A has a norm above {:.2g}", carried),
            .because = "X′ = A·X + b ⊗ f",
-           .fix = "add what the carry makes of the lanes to what is written",
+           .fix = "add the carried lanes A·X to what is written",
            .measured = carried});
     } else if (write && *write < 1e-3 && 2 * written > sites.size()) {
       findings.push_back(
@@ -154,7 +158,7 @@ void find_lanes_without_parts(const Subject& subject, Findings& findings) {
            .site = site.site,
            .what = fmt::format("the branch is written into no lane: b is at most {:.2g}", *write),
            .because = "X′ = A·X + b ⊗ f, as in most other sublayers",
-           .fix = "write the branch's output into the lanes: look at b, and at what it multiplies",
+           .fix = "write the branch's output into the lanes: check b, and what it multiplies",
            .measured = *write});
     }
   }
@@ -168,7 +172,7 @@ void find_turned_carries(const Subject& subject, Findings& findings) {
   const auto turned = static_cast<std::size_t>(std::ranges::count_if(told, is_turned));
   const bool is_usual = 2 * turned > told.size();
   const std::size_t others = is_usual ? told.size() - turned : turned;
-  if (others == 0 || 3 * others > told.size()) return;  // no way round is usual
+  if (others == 0 || 3 * others > told.size()) return;  // neither way is usual
   for (const LaneSite& site : told) {
     if (is_turned(site) == is_usual) continue;
     findings.push_back(
@@ -177,9 +181,9 @@ void find_turned_carries(const Subject& subject, Findings& findings) {
          .what = fmt::format("the lanes are mixed by {} of the computed coefficients",
                              is_usual ? "the tensor itself" : "the transpose"),
          .because =
-             fmt::format("{}, as in the {} other sublayers where that can be told",
+             fmt::format("{}, as in the {} other sublayers where this can be told",
                          is_usual ? "its transpose" : "the tensor itself", told.size() - others),
-         .fix = "look at the order of the indices: X′_i = Σ_j A_ij·X_j"});
+         .fix = "check the order of the indices: X′_i = Σ_j A_ij·X_j"});
   }
 }
 
@@ -199,8 +203,8 @@ Finding unbalanced(const LaneSite& site) {
                                           : ", and its rows to 1"),
       .because = "rows and columns of mHC's carry sum to 1 (Xie et al. 2025)",
       .fix =
-          "divide by the sums of rows and by those of columns in turn, over two axes of the "
-          "exponentials, about 20 times",
+          "divide the exponentials by their row sums and by their column sums, alternating about "
+          "20 times",
       .measured = std::max(in, out),
       .expected = 0};
 }
@@ -210,7 +214,7 @@ Finding halved(const LaneSite& site) {
   return {.rule = "write-scale",
           .severity = Severity::kSuspicious,
           .site = site.site,
-          .what = fmt::format("the branch is written times {:.2g}·σ", gate),
+          .what = fmt::format("the branch is written with the factor {:.2g}·σ", gate),
           .because = "b = 2σ of mHC, which is 1 for a logit of 0 (Xie et al. 2025)",
           .fix = "write 2 * torch.sigmoid(…)",
           .measured = gate,
@@ -259,7 +263,7 @@ void find_wrong_mhc(const Subject& subject, Findings& findings) {
 
 namespace {
 
-/// Whether a γ has moved: where none is known nobody can say.
+/// Whether a γ has changed since initialization; false if no γ is known.
 bool is_trained(const Subject& subject) {
   return std::ranges::any_of(last_entries(subject.profile), [](const ProfileEntry& entry) {
     return entry.site.point == Point::kGamma && entry.std > 0;
@@ -289,11 +293,10 @@ void find_equal_lanes(const Subject& subject, Findings& findings) {
                            is_trapped ? ", and so are their gradients, after training" : ""),
        .because =
            is_trapped
-               ? "lanes that are read and written alike have the same gradients, and so stay "
-                 "one lane"
+               ? "lanes that are read and written alike have the same gradients, so they stay equal"
                : "lanes differ once a sublayer writes more into one than into another",
-       .fix =
-           "let sublayers read other lanes at first (lane l mod n), or write them by other factors",
+       .fix = "let sublayers read different lanes at first (lane l mod n), or write them with "
+              "different factors",
        .measured = spread});
 }
 

@@ -73,7 +73,7 @@ void find_misplaced_norms(const Subject& subject, Findings& findings) {
            .what = fmt::format("has {}", slots_text(seen)),
            .because = placement ? fmt::format("{}{}", slots_text(*expected), by_placement(subject))
                                 : fmt::format("{}, as most layers have", slots_text(*expected)),
-           .fix = "look where the sublayer's norm is called, and whether its output is used"});
+           .fix = "check where the sublayer's norm is called, and whether its output is used"});
     }
   }
 }
@@ -97,7 +97,7 @@ void find_missing_final_norm(const Subject& subject, Findings& findings) {
       {.rule = "final-norm",
        .site = Site{layers, SublayerKind::kFinalNorm, Point::kOutput},
        .where = "final norm",
-       .what = fmt::format("there is none: what follows reads the stream itself, of RMS {:.3g}",
+       .what = fmt::format("it is missing: what follows reads the stream itself, with RMS {:.3g}",
                            last->rms),
        .because = fmt::format("a stack ends with a norm{}", by_placement(subject)),
        .fix = "normalize the stream after the last layer, before the head",

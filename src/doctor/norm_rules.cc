@@ -24,7 +24,7 @@ void find_wrong_norm_axis(const Subject& subject, Findings& findings) {
                      ? fmt::format("takes its statistics over {}", fit.statistics_over)
                      : fmt::format("{:.0f} % of its output is not γ ⊙ (row − centre)/divisor + β",
                                    100 * unexplained),
-         .because = "each token's features have one mean and one deviation, and no other token's",
+         .because = "one mean and one standard deviation for each token, of its features alone",
          .fix = "take mean and variance over the last axis alone: dim=-1, and normalized_shape of "
                 "one number; look for what else changes its output",
          .measured = unexplained,
@@ -47,7 +47,7 @@ void find_wrong_statistics(const Subject& subject, Findings& findings) {
                         .because = fit.centred.value_or(0) > 0.5
                                        ? "the root of the variance plus ε, as LayerNorm does"
                                        : "the root of the mean square plus ε, as RMSNorm does",
-                        .fix = "look at the exponent, at rsqrt or sqrt, and at what is averaged"});
+                        .fix = "check the exponent, rsqrt or sqrt, and what is averaged"});
   });
 }
 
@@ -97,12 +97,12 @@ void find_wrong_norm_kind(const Subject& subject, Findings& findings) {
         {.rule = "norm-kind",
          .severity = is_design ? Severity::kNote : Severity::kBroken,
          .site = norm.site,
-         .what = centres ? fmt::format("takes {:.0f} % of each row's mean away, as LayerNorm does",
+         .what = centres ? fmt::format("subtracts {:.0f} % of each row's mean, as LayerNorm does",
                                        100 * *fit.centred)
-                         : "leaves each row's mean in, as RMSNorm does",
-         .because = fmt::format("the network says {}", title_of(*declared)),
-         .fix = centres ? "use RMSNorm here: the weights were trained with the mean left in"
-                        : "use LayerNorm here: the weights were trained with the mean taken away",
+                         : "keeps each row's mean, as RMSNorm does",
+         .because = fmt::format("the network declares {}", title_of(*declared)),
+         .fix = centres ? "use RMSNorm here: the weights were trained with the mean kept"
+                        : "use LayerNorm here: the weights were trained with the mean subtracted",
          .measured = *fit.centred,
          .expected = declared == NormKind::kLayer ? 1.0 : 0.0});
   });
@@ -110,7 +110,7 @@ void find_wrong_norm_kind(const Subject& subject, Findings& findings) {
 
 namespace {
 
-/// Whether a γ of 0 makes 0 of rows that are not.
+/// Whether nonzero rows become 0 because γ is 0.
 bool is_silenced(const Subject& subject, const ProfileEntry& norm) {
   const std::optional<NormSlot> slot = norm_slot(norm.site);
   if (norm.rms != 0 || !slot || slot == NormSlot::kFinal) return false;
@@ -127,8 +127,8 @@ bool is_silenced(const Subject& subject, const ProfileEntry& norm) {
   return rms_at(Point::kGamma, *slot) == 0 && rms_at(input, NormSlot::kNone) > 0;
 }
 
-/// Whether the norm's code declares another kind than most do: a LayerNorm behind RMSNorms need not
-/// share the meaning of their γ.
+/// Whether the norm's code declares another kind than most norms: a LayerNorm after RMSNorms need
+/// not share the meaning of their γ.
 bool is_of_another_kind(const Subject& subject, const NormFit& norm) {
   std::size_t alike = 0, other = 0;
   for_norms(subject, [&](const ProfileEntry&, const NormFit& peer) {
@@ -137,8 +137,8 @@ bool is_of_another_kind(const Subject& subject, const NormFit& norm) {
   return !norm.declared_norm.empty() && other > alike;
 }
 
-/// Whether the norm multiplies with 1 + γ. The shape of the output does not tell where γ is 1
-/// everywhere, but its size does.
+/// Whether the norm multiplies by 1 + γ. If γ is 1 everywhere, only the size of the output shows
+/// it, not its shape.
 std::optional<bool> adds_one(const Placements& placements, const Site& site, const NormFit& fit) {
   if (fit.gamma_offset) return *fit.gamma_offset > 0.5;
   if (!fit.divisor || expected_scale(placements, site) != 1) return std::nullopt;
@@ -163,10 +163,10 @@ void find_wrong_gamma_form(const Subject& subject, Findings& findings) {
     findings.push_back(
         {.rule = "gamma-form",
          .site = norm.site,
-         .what = fmt::format("multiplies with {}", gamma_words(!one_plus)),
-         .because = fmt::format("the checkpoint's γ means {}", gamma_words(one_plus)),
-         .fix = one_plus ? "multiply with 1 + γ, or add 1 to every γ when the weights are read"
-                         : "multiply with γ, or take 1 from every γ when the weights are read"});
+         .what = fmt::format("multiplies by {}", gamma_words(!one_plus)),
+         .because = fmt::format("the checkpoint's γ stands for {}", gamma_words(one_plus)),
+         .fix = one_plus ? "multiply by 1 + γ, or add 1 to every γ when the weights are read"
+                         : "multiply by γ, or subtract 1 from every γ when the weights are read"});
   });
 }
 
@@ -186,7 +186,7 @@ const ProfileEntry* output_of(const Subject& subject, const ProfileEntry& gamma)
   return found == entries.end() ? nullptr : &*found;
 }
 
-/// Whether values come out of the norm that are no β, whatever its γ means.
+/// Whether the norm's output contains values other than β, whatever its γ means.
 bool passes(const Subject& subject, const ProfileEntry& gamma) {
   Site site = gamma.site;
   site.point = Point::kBeta;
@@ -195,7 +195,7 @@ bool passes(const Subject& subject, const ProfileEntry& gamma) {
   return output != nullptr && output->rms > kDead && (beta == nullptr || beta->rms == 0);
 }
 
-/// Whether a branch begins with nothing, by the γ of its norm, and learns: as Swin V2's do.
+/// Whether a branch starts at 0 because of its norm's γ, and learns, as in Swin V2.
 bool is_young(const Subject& subject, const ProfileEntry& gamma) {
   return gamma.site.norm == NormSlot::kInside && gamma.rms == 0 && gamma.grad_rms > 0 &&
          is_initial(subject);
@@ -210,16 +210,15 @@ void find_dead_gains(const Subject& subject, Findings& findings) {
         subject.profile.model.norm_at(gamma.site.layer).gamma_form == GammaForm::kOnePlus;
     const double size = gain(subject, gamma);
     if (!(size < kDead) || passes(subject, gamma) || is_young(subject, gamma)) continue;
-    findings.push_back({.rule = "dead-norm",
-                        .site = gamma.site,
-                        .what = fmt::format("the norm's gain is {:.1e} in the root mean square: "
-                                            "nothing passes",
-                                            size),
-                        .because = "a gain starts at 1; trained ones stay within 0.01 and 100",
-                        .fix = !one_plus ? "is γ stored as γ − 1, as Gemma does? then multiply "
-                                           "with 1 + γ"
-                                         : "is γ stored as it is? then do not add 1",
-                        .measured = size});
+    findings.push_back(
+        {.rule = "dead-norm",
+         .site = gamma.site,
+         .what =
+             fmt::format("the norm's gain has a root mean square of {:.1e}: nothing passes", size),
+         .because = "a gain starts at 1; trained ones stay within 0.01 and 100",
+         .fix = !one_plus ? "if γ is stored as γ − 1, as in Gemma, multiply by 1 + γ"
+                          : "if γ is stored as it is, do not add 1",
+         .measured = size});
   }
 }
 

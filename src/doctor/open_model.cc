@@ -47,8 +47,7 @@ OpenedModel open(const std::string& path, model::Recipe recipe, model::Weights w
   if (subject.lacks_final_norm) recipe.final_norm = Slot::kNothing;
   const bool lacks_head =
       recipe.output == model::ModelOutput::kMaskedLogits && !has("head.transform.weight");
-  if (lacks_head)
-    recipe.output = model::ModelOutput::kHidden;  // a BERT that makes sentences' vectors
+  if (lacks_head) recipe.output = model::ModelOutput::kHidden;  // a BERT for sentence embeddings
   model::StreamedModel model(std::move(recipe), std::move(weights));
   subject.profile.model.parameters = model.weights().values_of(model.parameter_names());
   return {std::move(subject), std::move(model)};
@@ -87,12 +86,12 @@ ModelFiles read_gguf(const std::string& path) {
   return {std::move(recipe), model::Weights(std::move(files), std::move(naming))};
 }
 
-/// Of a folder, or of a .safetensors file in one.
+/// Reads a model from a folder or from a .safetensors file in one.
 ModelFiles read_folder(const std::string& path) {
   const bool is_folder = fs::is_directory(path);
   require(is_folder || (path.ends_with(".safetensors") && fs::exists(path)),
-          "{}: expected a run, settings of one, a folder with config.json, a .safetensors or .gguf "
-          "file, or a profile .jsonl",
+          "{}: expected a run, settings of a run, a folder with config.json, a .safetensors or "
+          ".gguf file, or a profile .jsonl",
           path);
   const fs::path folder = is_folder ? fs::path(path) : fs::path(path).parent_path();
   const std::string config = (folder / "config.json").string();
@@ -104,14 +103,15 @@ ModelFiles read_folder(const std::string& path) {
   return {std::move(recipe), model::Weights(path, std::move(naming))};
 }
 
-/// Tensors that these parameters read, and whose types are not known here.
+/// Returns the tensors that these parameters read and whose types are not supported.
 std::vector<Unreadable> unreadable(const model::Weights& weights,
                                    const std::vector<std::string>& names) {
   std::vector<Unreadable> all;
   for (const std::string& name : names) {
     const io::StoredTensor* tensor = weights.find(name).tensor;
     if (tensor == nullptr || io::is_readable(tensor->dtype)) continue;
-    const bool is_known = !all.empty() && all.back().tensor == tensor->name;  // of several parts
+    const bool is_known =
+        !all.empty() && all.back().tensor == tensor->name;  // it has several parts
     if (!is_known) all.push_back({tensor->name, io::info(tensor->dtype).name});
   }
   return all;

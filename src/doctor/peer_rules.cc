@@ -97,13 +97,13 @@ Finding changed_stream(const Passage& passage) {
           .severity = Severity::kSuspicious,
           .site = passage.site,
           .what = is_older
-                      ? "reads what the sublayer before read, and not the sum that it left"
-                      : fmt::format("reads {:.2f}·s{}, where s is what the sublayer before left",
+                      ? "reads the input of the sublayer before, not its sum"
+                      : fmt::format("reads {:.2f}·s{}, where s is the sum of the sublayer before",
                                     passage.left, norm),
           .because = "the other sublayers read s",
           .fix =
-              "look between the two for a factor, a second addition, or a stream that is added to "
-              "itself",
+              "look between the two sublayers for a factor, a second addition, or a stream that is "
+              "added to itself",
           .measured = passage.left,
           .expected = 1};
 }
@@ -137,10 +137,9 @@ void find_gated_streams(const Subject& subject, Findings& findings) {
         {.rule = "stream-gated",
          .severity = Severity::kSuspicious,
          .site = x.site,
-         .what =
-             fmt::format("the sum before it is multiplied by computed factors, of {:.2g} in the "
-                         "root mean square",
-                         *fit.stream_gain),
+         .what = fmt::format("the sum before it is multiplied by computed factors with a root mean "
+                             "square of {:.2g}",
+                             *fit.stream_gain),
          .because = "a gate of the branch alone, x + g ⊙ f: the stream keeps what earlier layers "
                     "added",
          .fix = "multiply the branch before it is added",
@@ -161,9 +160,9 @@ void find_odd_sums(const Subject& subject, Findings& findings) {
     const auto odd = odd_one_out(sums, [](double a, double b) { return std::abs(a - b) < kOdd; });
     if (!odd || has_finding_at(findings, odd->seen.site)) return;
     findings.push_back(finding_of(
-        *odd, "sum-odd", fmt::format("the sum takes {:.3g} times the {}", odd->seen.value, part),
+        *odd, "sum-odd", fmt::format("the sum adds {:.3g} times the {}", odd->seen.value, part),
         fmt::format("{:.3g} times in the {} other layers", odd->usual, odd->n_peers),
-        "use one factor in all layers, or say the other one in the config"));
+        "use one factor in all layers, or declare the other one in the config"));
   };
   for (const auto& [kind, sums] : streams) add_odd(sums, "stream");
   for (const auto& [kind, sums] : branches) add_odd(sums, "branch");
@@ -206,7 +205,7 @@ void find_odd_epsilon(const Subject& subject, Findings& findings) {
     if (!odd || has_finding_at(findings, odd->seen.site, "epsilon")) continue;
     findings.push_back(finding_of(
         *odd, "epsilon-odd", fmt::format("ε is {:.0e}", odd->seen.value),
-        fmt::format("the same norm of the {} other layers has {:.0e}", odd->n_peers, odd->usual),
+        fmt::format("the same norm in the {} other layers has {:.0e}", odd->n_peers, odd->usual),
         fmt::format("set ε to {:.0e}", odd->usual)));
   }
 }

@@ -12,7 +12,7 @@
 namespace addnorm::doctor {
 namespace {
 
-/// One finding of each rule that has a remedy of the kind: the worst.
+/// Returns the worst finding of each rule that has a remedy of this kind.
 std::vector<Finding> findings_to_try(const std::vector<Finding>& findings, bool by_training) {
   std::vector<Finding> chosen;
   for (Finding finding : findings) {
@@ -36,13 +36,13 @@ Subject examined(OpenedModel run, const train::ByteText& text) {
   return std::move(run.subject);
 }
 
-/// What the doctor would see of settings.
+/// Returns the subject that the doctor would examine for these settings.
 Subject draw(const run::RunConfig& config, const train::ByteText& text) {
   const io::TemporaryFolder folder;
   return examined(open_settings(config, folder.path(), text), text);
 }
 
-/// Where training stopped every number is infinite.
+/// Returns the measured number, or infinity if training stopped.
 double number_of(const Measure& measure, const Subject& subject) {
   return subject.metrics.stopped.empty() ? measure.of(subject)
                                          : std::numeric_limits<double>::infinity();
@@ -60,7 +60,8 @@ Proof compare(const Finding& finding, const Remedy& remedy, const Subject& befor
   return proof;
 }
 
-/// Tries the finding's remedies up to the first that mends it: `tried(remedy)` is the subject then.
+/// Tries the finding's remedies until one mends it; `tried(remedy)` returns the subject after a
+/// remedy.
 template <typename Try>
 void prove(const Finding& finding, const Subject& before, const Try& tried,
            std::vector<Proof>& proofs) {
@@ -71,7 +72,7 @@ void prove(const Finding& finding, const Subject& before, const Try& tried,
   }
 }
 
-/// The subjects of settings, each made once: several findings may share a remedy.
+/// Subjects by their settings, each made once because several findings may share a remedy.
 class Trials {
  public:
   explicit Trials(std::function<Subject(const run::RunConfig&, const std::string&)> make)
@@ -134,7 +135,7 @@ std::vector<Proof> prove_by_training(const Subject& subject, const std::vector<F
   Trials trained([&](const run::RunConfig& c, const std::string& change) {
     return try_settings(c, text, steps, events ? events(change) : run::RunEvents());
   });
-  // A run of as many steps is what training it again would give, to the bit.
+  // Training again for as many steps would give the same bits as this run.
   if (subject.metrics.steps.size() == steps) trained.know("", subject);
   std::vector<Proof> proofs;
   for (const Finding& finding : findings_to_try(findings, true)) {

@@ -13,8 +13,8 @@ namespace {
 
 using probe::SumFit;
 
-/// Tolerance of a factor of the fit. bfloat16 rounds each value to 1 in 256 and leaves 2e-4 of it
-/// in a sum over a thousand values; what is wrong is wrong by a whole.
+/// Tolerance of a factor of the fit. bfloat16 rounds each value to 1 in 256, which leaves an error
+/// of 2e-4 in a sum over a thousand values. Bugs change factors by about 1.
 constexpr double kTolerance = 0.05;
 
 /// An unknown number is near nothing.
@@ -42,18 +42,18 @@ std::string formula(const SumFit& fit) {
   return text;
 }
 
-constexpr std::size_t kLeastSums = 3;  // whose factors the data determine
+constexpr std::size_t kLeastSums = 3;  // sums whose factors the data determine
 
-/// Whether of most sums the stream's part is not known: where a norm reads what a norm gives, both
-/// are one.
+/// Whether the stream's factor is unknown in most sums. If a norm reads
+/// another norm's output, the two cannot be distinguished.
 bool hides_most_streams(const Subject& subject, std::size_t known) {
   std::size_t sums = 0;
   for_sums(subject, [&](const ProfileEntry&, const SumFit&) { ++sums; });
   return sums >= 4 && 4 * known <= sums;
 }
 
-/// Whether every stream goes into its sum by a factor that is not 1: such models are made so, as
-/// those whose x and f are weighted by depth are.
+/// Whether every stream enters its sum with a factor other than 1. This is a design, for example if
+/// x and f are weighted by depth.
 bool scales_every_residual(const Subject& subject) {
   std::size_t sums = 0;
   bool all = true;
@@ -67,7 +67,7 @@ bool scales_every_residual(const Subject& subject) {
 
 using Factors = std::vector<std::optional<double>>;
 
-/// The factor that at least `least` of all have; 1 where there is none.
+/// Returns the factor that at least `least` of all have, or 1 if there is none.
 double common_factor(const Factors& all, std::size_t least) {
   for (const std::optional<double>& factor : all) {
     if (!factor) continue;
@@ -78,7 +78,7 @@ double common_factor(const Factors& all, std::size_t least) {
   return 1;
 }
 
-/// The factor by which three quarters of the streams go into their sums, as DeepNorm's α; 1 where
+/// Returns the factor of the stream in three quarters of the sums, such as DeepNorm's α, or 1 if
 /// there is none.
 double usual_skip(const Subject& subject) {
   Factors factors;
@@ -99,9 +99,8 @@ void report_skip(const Subject& subject, const Site& site, const SumFit& fit, do
                   .expected = skip};
   if (is_near(fit.from_earlier, skip)) {
     finding.rule = "sublayer-input";
-    finding.what =
-        fmt::format("x′ is added, the stream that the sublayer before has read: {}", formula(fit));
-    finding.fix = "add what the sublayer before has left; look for a variable that was not updated";
+    finding.what = fmt::format("x′ is added, the input of the sublayer before: {}", formula(fit));
+    finding.fix = "add the sum of the sublayer before; look for a variable that was not updated";
   } else if (is_near(factor, 0) && is_near(fit.from_before, skip)) {
     if (model::family_facts(subject.profile.model.model_type).has_normalized_stream) return;
     finding.rule = "norm-over-stream";
@@ -120,15 +119,14 @@ void report_skip(const Subject& subject, const Site& site, const SumFit& fit, do
     finding.rule = "residual-factor";
     const bool is_design = is_near(factor, usual) || scales_every_residual(subject);
     if (skip == 1 && is_design) finding.severity = Severity::kNote;
-    finding.what =
-        fmt::format("the stream goes into the sum times {:.3g}: {}", factor, formula(fit));
+    finding.what = fmt::format("the stream enters the sum times {:.3g}: {}", factor, formula(fit));
     finding.fix = "check the factor of the residual and the code between x and the sum";
   }
   findings.push_back(std::move(finding));
 }
 
-/// Whether it is the first sum of a network and has no norm behind it, where others have one: Keel
-/// gives that no factor.
+/// Whether this is the first sum of a network and has no norm after it, unlike others: Keel gives
+/// this sum no factor.
 bool begins_before_norms(const Subject& subject, Site site) {
   const auto is_after = [](const ProfileEntry& e) { return e.site.point == Point::kAfter; };
   const bool is_first = site.layer == 0 && site.sublayer == SublayerKind::kAttention;
@@ -140,15 +138,15 @@ bool begins_before_norms(const Subject& subject, Site site) {
 void report_missing_factor(const Site& site, const SumFit& fit, double usual, Findings& findings) {
   findings.push_back({.rule = "residual-factor",
                       .site = site,
-                      .what = fmt::format("the stream goes into the sum times 1: {}", formula(fit)),
+                      .what = fmt::format("the stream enters the sum times 1: {}", formula(fit)),
                       .because = fmt::format("s = {:.3g}·x + f, as most sublayers", usual),
-                      .fix = "multiply the residual as the others do",
+                      .fix = "multiply the residual by the same factor as the others",
                       .measured = *fit.from_x,
                       .expected = usual});
 }
 
-/// Layers whose feed-forward reads what attention reads (GPT-NeoX): both branches go into one sum,
-/// and there is none between them.
+/// Marks the layers whose attention and feed-forward have the same input (GPT-NeoX). Both branches
+/// enter one sum.
 std::vector<bool> parallel_layers(const Subject& subject) {
   std::vector<bool> parallel(subject.profile.model.n_layers);
   for (std::size_t l = 0; l < parallel.size(); ++l) {
@@ -164,7 +162,7 @@ bool is_in(const std::vector<bool>& layers, const Site& site) {
   return site.layer < layers.size() && layers[site.layer];
 }
 
-/// Which of the layers that one module holds it is: a Conformer's block has three.
+/// Returns the position of a layer among the layers of its module: a Conformer's block has three.
 std::size_t place_in_module(const Subject& subject, std::size_t layer) {
   const std::vector<std::string>& modules = subject.profile.model.layer_modules;
   std::size_t place = 0;
@@ -173,9 +171,9 @@ std::size_t place_in_module(const Subject& subject, std::size_t layer) {
   return place;
 }
 
-/// The factor by which most branches of a kind go into their sums, at their place in the module:
-/// some models are made with another one than 1, by a residual multiplier, or two feed-forwards of
-/// one half. 1 where most have none, or are subtracted.
+/// Returns the factor of most branches of a kind, at the same place in their module. It may differ
+/// from 1 by design: a residual multiplier, or two feed-forwards of one half. Returns 1 if most
+/// have no factor or are subtracted.
 double usual_gain(const Subject& subject, const Site& site) {
   const std::size_t place = place_in_module(subject, site.layer);
   Factors here, of_kind;
@@ -189,8 +187,8 @@ double usual_gain(const Subject& subject, const Site& site) {
   return usual > 0 ? usual : 1;
 }
 
-/// One part of a sum: what it gives forward, what it gets backward, and what it is if that is
-/// nothing.
+/// A part of a sum: its factors in the forward and backward pass, and the finding if the backward
+/// factor is 0.
 struct Part {
   const char* symbol;
   std::optional<double> forward, backward;
@@ -220,14 +218,14 @@ void find_wrong_inputs(const Subject& subject, Findings& findings) {
   });
 }
 
-/// A share of ∂x that comes back through norms of small rows is known to some percent.
+/// Relative tolerance of a share of ∂x that passes norms of small rows.
 constexpr double kMostBlurred = 0.1;
 
 void find_detached_parts(const Subject& subject, Findings& findings) {
   for_sums(subject, [&](const ProfileEntry& sum, const SumFit& fit) {
     const Part parts[] = {
         {"x", fit.from_x, fit.grad_to_x, "residual-detached",
-         "no gradient passes along the residual: layers before learn only through this branch"},
+         "no gradient passes along the residual: earlier layers learn only through this branch"},
         {"f", fit.from_branch, fit.grad_to_branch, "branch-detached",
          "no gradient reaches the branch: its weights do not learn"}};
     for (const auto& [symbol, has, gets, rule, seen] : parts) {
@@ -235,13 +233,14 @@ void find_detached_parts(const Subject& subject, Findings& findings) {
       const double forward = *has, backward = *gets;
       const bool is_cut = std::abs(backward) < kTolerance;
       if (!is_cut && std::abs(backward - forward) < kMostBlurred * std::abs(forward)) continue;
-      const std::string passed = fmt::format("∂{} holds {:.3g}·∂s", symbol, backward);
+      const std::string passed = fmt::format("∂{} contains {:.3g}·∂s", symbol, backward);
       findings.push_back(
           {.rule = is_cut ? rule : "gradient-factor",
            .severity = is_cut ? Severity::kBroken : Severity::kSuspicious,
            .site = sum.site,
            .what = is_cut ? seen : passed,
-           .because = fmt::format("s holds {0:.3g}·{1}, so ∂{1} holds {0:.3g}·∂s", forward, symbol),
+           .because =
+               fmt::format("s contains {0:.3g}·{1}, so ∂{1} contains {0:.3g}·∂s", forward, symbol),
            .fix =
                fmt::format("look for detach(), .data or no_grad() between {} and the sum", symbol),
            .measured = backward,
@@ -250,8 +249,7 @@ void find_detached_parts(const Subject& subject, Findings& findings) {
   });
 }
 
-/// The least part of a norm's output in a sum, beside the stream, that is a residual inside the
-/// sublayer.
+/// The least factor of a norm's output in a sum that counts as a residual inside the sublayer.
 constexpr double kLeastInner = 0.25;
 
 void find_wrong_sums(const Subject& subject, Findings& findings) {
@@ -274,7 +272,8 @@ void find_wrong_sums(const Subject& subject, Findings& findings) {
           {.rule = "residual-twice",
            .severity = Severity::kBroken,
            .site = sum.site,
-           .what = fmt::format("the norm's output h is added beside the stream: {}", formula(fit)),
+           .what = fmt::format("the norm's output h is added in addition to the stream: {}",
+                               formula(fit)),
            .because = fmt::format("s = {:.3g}·x + f{}", *skip, by_placement(subject)),
            .fix = "remove the residual inside the sublayer: the sum around it adds the stream",
            .measured = *fit.from_before,
@@ -287,7 +286,7 @@ void find_wrong_sums(const Subject& subject, Findings& findings) {
           {.rule = "branch-factor",
            .severity = is_design ? Severity::kNote : Severity::kBroken,
            .site = sum.site,
-           .what = fmt::format("the branch goes into the sum times {:.3g}: {}", *fit.from_branch,
+           .what = fmt::format("the branch enters the sum times {:.3g}: {}", *fit.from_branch,
                                formula(fit)),
            .because = is_design || usual == *gain
                           ? fmt::format("s = x + {:.3g}·f{}", *gain, by_placement(subject))
@@ -302,8 +301,8 @@ void find_wrong_sums(const Subject& subject, Findings& findings) {
 
 namespace {
 
-/// Where most sums are of something else, it is the network that is not understood, and no sum of
-/// it is wrong.
+/// If most sums do not fit the model, reports once that the network is not understood and no single
+/// sum.
 bool is_not_understood(const Subject& subject, Findings& findings) {
   std::size_t sums = 0, unexplained = 0;
   double most = 0;
@@ -319,12 +318,12 @@ bool is_not_understood(const Subject& subject, Findings& findings) {
       {.rule = "not-understood",
        .severity = Severity::kNote,
        .where = "residual stream",
-       .what =
-           fmt::format("{} of {} sums are not skip·x + gain·f: up to {:.0f} % of one is neither "
-                       "stream nor branch",
-                       unexplained, sums, 100 * most),
-       .because = "the doctor knows one stream of the residual sum; it says nothing of others",
-       .fix = "name what it should look at: layers=, attention=, feed_forward= of the probe",
+       .what = fmt::format("{} of {} sums are not skip·x + gain·f: up to {:.0f} % of a sum is "
+                           "neither stream nor branch",
+                           unexplained, sums, 100 * most),
+       .because =
+           "the doctor models a single stream of residual sums; it says nothing about others",
+       .fix = "name the modules for the probe: layers=, attention=, feed_forward=",
        .measured = static_cast<double>(unexplained) / static_cast<double>(sums)});
   return true;
 }

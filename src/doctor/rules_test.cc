@@ -34,7 +34,7 @@ TEST(Rules, SeeWeightsThatDoWorseThanGuessing) {
   Subject subject = sound();
   subject.loss = 4.5;
   subject.chance_loss = 3.7;
-  EXPECT_THAT(found(subject), IsEmpty());  // on tokens that nobody has chosen
+  EXPECT_THAT(found(subject), IsEmpty());  // on random tokens
   subject.alternatives = {{"1 + γ for γ", 4.6}};
   EXPECT_THAT(found(subject), ElementsAre("worse-than-guessing, model"));
 }

@@ -14,7 +14,7 @@
 namespace addnorm::doctor {
 namespace {
 
-/// Steps that are looked at together: single losses are of single batches.
+/// The number of steps in a median, because a single loss is of a single batch.
 constexpr std::size_t kWindow = 20;
 
 double median(std::vector<double> values) {
@@ -23,7 +23,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// The steps whose loss is known: where a run stops it is not.
+/// Returns the steps whose loss is known; it is unknown where a run stopped.
 std::vector<run::StepMetrics> known_steps(const Subject& subject) {
   std::vector<run::StepMetrics> steps;
   std::ranges::copy_if(subject.metrics.steps, std::back_inserter(steps),
@@ -37,7 +37,7 @@ std::vector<double> losses(const Subject& subject) {
   return values;
 }
 
-/// The median loss of the `count` steps before `end`.
+/// Returns the median loss of the `count` steps before `end`.
 double median_before(std::span<const double> loss, std::size_t end, std::size_t count = kWindow) {
   count = std::min(count, end);
   const auto window = loss.subspan(end - count, count);
@@ -53,7 +53,7 @@ std::size_t steps_made(const Subject& subject) {
   return subject.metrics.steps.size();
 }
 
-/// The step whose loss stands highest above the median of those before it, and by how much.
+/// The step whose loss is highest above the median of the steps before it, and by how much.
 struct Rise {
   std::size_t step = 0;
   double before = 0;
@@ -77,7 +77,7 @@ Rise largest_rise(const Subject& subject) {
   return largest;
 }
 
-/// The least median of kWindow steps: how far the run has come.
+/// Returns the lowest median of kWindow steps, the best loss that the run reached.
 double best_loss(std::span<const double> loss) {
   double best = std::numeric_limits<double>::infinity();
   for (std::size_t end = kWindow; end <= loss.size(); ++end) {
@@ -106,8 +106,8 @@ bool has_norms(const Subject& subject) {
   });
 }
 
-/// What to try on a run that does not train: a norm where there is none, warm-up where a post-norm
-/// stack has none, a quarter of the learning rate.
+/// Returns remedies for a run that diverges: norms if there are none, a longer warm-up for a
+/// post-norm stack, a quarter of the learning rate.
 std::vector<Remedy> calmer(const Subject& subject) {
   if (!has_norms(subject)) return change_settings(subject, {place_pre, quarter_learning_rate});
   if (is_post_norm(subject)) {
@@ -121,13 +121,14 @@ std::vector<Remedy> calmer(const Subject& subject) {
 void find_stopped_training(const Subject& subject, Findings& findings) {
   if (subject.metrics.stopped.empty()) return;
   const std::size_t steps = steps_made(subject);
-  Finding finding{.rule = "training-stopped",
-                  .where = fmt::format("step {}", steps),
-                  .what = subject.metrics.stopped,
-                  .because = "every loss and every gradient is a number",
-                  .fix = "a lower learning rate, a longer warm-up; a norm in sublayers without one",
-                  .measured = static_cast<double>(steps),
-                  .remedies = calmer(subject)};
+  Finding finding{
+      .rule = "training-stopped",
+      .where = fmt::format("step {}", steps),
+      .what = subject.metrics.stopped,
+      .because = "every loss and every gradient is finite",
+      .fix = "use a lower learning rate or a longer warm-up; add a norm to sublayers without one",
+      .measured = static_cast<double>(steps),
+      .remedies = calmer(subject)};
   finding.measure.name = "loss";
   finding.measure.of = [](const Subject& s) {
     return s.metrics.stopped.empty() ? last_loss(s) : std::numeric_limits<double>::infinity();
@@ -138,18 +139,18 @@ void find_stopped_training(const Subject& subject, Findings& findings) {
 
 void find_loss_spikes(const Subject& subject, Findings& findings) {
   constexpr double kMost = 0.2;
-  constexpr double kMostSpreads = 12;  // some 8 standard deviations: small batches differ by more
+  constexpr double kMostSpreads = 12;  // about 8 standard deviations; small batches vary more
   const Rise rise = largest_rise(subject);
   if (!(rise.by > kMost * rise.before) || !(rise.by > kMostSpreads * rise.spread)) return;
   Finding finding{.rule = "loss-spikes",
                   .severity = Severity::kSuspicious,
                   .where = fmt::format("step {}", rise.step),
-                  .what = fmt::format("the loss is {:.2f}, and {:.2f} in the 50 steps before",
+                  .what = fmt::format("the loss is {:.2f}; in the 50 steps before it was {:.2f}",
                                       rise.before + rise.by, rise.before),
                   .because = fmt::format(
-                      "at most {:.0f} % more, or {:.0f} times what batches differ by: {:.2g}",
+                      "at most {:.0f} % more, or {:.0f} times the spread between batches: {:.2g}",
                       100 * kMost, kMostSpreads, rise.spread),
-                  .fix = "a lower learning rate or a longer warm-up; gradients clipped at 1",
+                  .fix = "use a lower learning rate or a longer warm-up; clip gradients at 1",
                   .measured = rise.by / rise.before,
                   .expected = kMost,
                   .remedies = calmer(subject)};
@@ -169,17 +170,16 @@ void find_rising_loss(const Subject& subject, Findings& findings) {
   const double last = median_before(loss, loss.size());
   const double best = best_loss(loss);
   if (!(last > kMost * best)) return;
-  Finding finding{.rule = "loss-rises",
-                  .severity = Severity::kSuspicious,
-                  .where = "training",
-                  .what = fmt::format("the loss on what it is trained on has been {:.2f}, and is "
-                                      "{:.2f} now",
-                                      best, last),
-                  .because = "a loss that falls, or stays; both are medians of 20 steps",
-                  .fix = "a lower learning rate or a longer warm-up",
-                  .measured = last / best,
-                  .expected = 1,
-                  .remedies = calmer(subject)};
+  Finding finding{
+      .rule = "loss-rises",
+      .severity = Severity::kSuspicious,
+      .where = "training",
+      .what = fmt::format("the training loss was {:.2f}, and is {:.2f} now", best, last),
+      .because = "a loss that falls, or stays; both are medians of 20 steps",
+      .fix = "a lower learning rate or a longer warm-up",
+      .measured = last / best,
+      .expected = 1,
+      .remedies = calmer(subject)};
   finding.measure.name = "last loss over the best";
   finding.measure.of = [](const Subject& s) { return last_loss(s) / best_loss(losses(s)); };
   finding.measure.is_sound = [](double ratio) { return ratio <= kMost; };
@@ -188,17 +188,17 @@ void find_rising_loss(const Subject& subject, Findings& findings) {
 
 namespace {
 
-constexpr double kStalled = 0.97;  // of a loss: it has not come below that
+constexpr double kStalled = 0.97;  // share of a loss; a run above it has not learned
 
-/// What a run has learned whose loss is not below that of the frequencies of bytes.
+/// Says what a run has learned if its loss is not below that of byte frequencies.
 std::string learned_text(double loss) {
   const double guessing = std::log(256.0);
   if (loss > 1.02 * guessing) return "worse than guessing";
   if (loss > kStalled * guessing) return "it has learned nothing";
-  return "it has learned which bytes are frequent, and nothing of their order";
+  return "it has learned byte frequencies, but nothing about their order";
 }
 
-/// What may help a run that does not learn: another learning rate.
+/// Returns remedies for a run that does not learn: another learning rate.
 std::vector<Remedy> livelier(const Subject& subject, double loss) {
   if (!has_norms(subject) || is_post_norm(subject)) return calmer(subject);
   const bool has_not_moved = loss > kStalled * std::log(256.0) && loss < 1.02 * std::log(256.0);
@@ -210,7 +210,7 @@ std::vector<Remedy> livelier(const Subject& subject, double loss) {
 
 void find_stalled_training(const Subject& subject, Findings& findings) {
   constexpr std::size_t kSteps = 200;
-  constexpr std::size_t kLost = 50;  // who is worse than guessing then does not come back by itself
+  constexpr std::size_t kLost = 50;  // steps after which a run worse than guessing does not recover
   if (!subject.config || std::isnan(subject.unigram_loss)) return;
   const double loss = last_loss(subject);
   const double limit = kStalled * subject.unigram_loss;
@@ -223,10 +223,9 @@ void find_stalled_training(const Subject& subject, Findings& findings) {
       .where = "training",
       .what = fmt::format("after {} steps the loss is {:.2f} nats per byte: {}",
                           steps_made(subject), loss, learned_text(loss)),
-      .because =
-          fmt::format("below {:.2f}, {:.0f} % of the loss of the text's frequencies of bytes",
-                      limit, 100 * kStalled),
-      .fix = !has_norms(subject)     ? "a norm in every sublayer, or smaller first weights"
+      .because = fmt::format("below {:.2f}, {:.0f} % of the loss of byte frequencies alone", limit,
+                             100 * kStalled),
+      .fix = !has_norms(subject) ? "add a norm to every sublayer, or use smaller initial weights"
              : is_post_norm(subject) ? "a longer warm-up (Xiong et al. 2020), a lower learning rate"
                                      : "another learning rate: 1e-4 to 1e-2 is usual with AdamW",
       .measured = loss,
@@ -240,10 +239,10 @@ void find_stalled_training(const Subject& subject, Findings& findings) {
 
 namespace {
 
-/// Σ ln(1 + share²) over all sublayers before training: how many times over, in logarithms,
-/// branches have written what a post-norm stack divides out again. Where it is large a small change
-/// of all branches changes everything (Liu et al. 2020, "amplification"), and the gradient falls by
-/// as much on its way.
+/// Returns Σ ln(1 + share²) over all sublayers before training. It is the logarithm of the factor
+/// by which branches enlarge the stream before a post-norm stack divides it again. If it is large,
+/// small changes of all branches change the output much (Liu et al. 2020, "amplification"), and the
+/// gradient shrinks by the same factor.
 double dependence_on_branches(const Subject& subject) {
   double sum = 0;
   for (const LayerNumbers& layer : layer_numbers(subject, first_step(subject.profile))) {
@@ -255,22 +254,22 @@ double dependence_on_branches(const Subject& subject) {
 
 }  // namespace
 
-/// Adam's first steps are as large as the learning rate, whatever the gradient is.
+/// Adam's first steps are as large as the learning rate, whatever the gradient.
 void find_missing_warm_up(const Subject& subject, Findings& findings) {
   constexpr double kMost = 0.05;
   if (!subject.config || !is_post_norm(subject) || !is_initial(subject)) return;
   const run::RunConfig& config = *subject.config;
   const double dependence = dependence_on_branches(subject);
   const double pace = config.learning_rate * static_cast<double>(config.layers) * dependence;
-  if (last_loss(subject) < 0.9 * subject.unigram_loss) return;  // it has trained all the same
+  if (last_loss(subject) < 0.9 * subject.unigram_loss) return;  // it trained nevertheless
   if (config.warm_up >= kWarmUpSteps / 5 || !(pace > kMost)) return;
   Finding finding{
       .rule = "warm-up-missing",
       .severity = Severity::kSuspicious,
       .where = "settings",
       .what = fmt::format(
-          "{} layers of post-norm begin at a learning rate of {} after {} of warm-up, and their "
-          "branches write much of the stream: Σ ln(1 + share²) = {:.3g}",
+          "{} post-norm layers start at a learning rate of {} after {} of warm-up, and their "
+          "branches make up much of the stream: Σ ln(1 + share²) = {:.3g}",
           config.layers, config.learning_rate,
           config.warm_up == 1 ? "1 step" : fmt::format("{} steps", config.warm_up), dependence),
       .because = fmt::format("learning rate × layers × that sum is {:.2g}; below {}, or with a "
@@ -278,8 +277,8 @@ void find_missing_warm_up(const Subject& subject, Findings& findings) {
                              "figure warm-up)",
                              pace, kMost),
       .fix =
-          "warm up over some hundred steps, begin with smaller branches (init gpt2, DeepNorm), "
-          "or place the norm before the sublayer",
+          "warm up over a few hundred steps, start with smaller branches (init gpt2, DeepNorm), or "
+          "place the norm before the sublayer",
       .measured = pace,
       .expected = kMost,
       .remedies = change_settings(subject, {warm_up_longer, place_pre})};

@@ -15,8 +15,8 @@ std::string step_words(const io::Profile& profile, std::size_t step) {
 
 }  // namespace
 
-/// The first one alone: what follows it is not finite because of it. Values go forward, gradients
-/// back; `finite` speaks of both.
+/// Reports only the first place that is not finite, because it makes all later ones infinite or
+/// NaN. Values are followed forward, gradients backward; `finite` covers both.
 void find_not_finite(const Subject& subject, Findings& findings) {
   const ProfileEntry* value = nullptr;
   const ProfileEntry* gradient = nullptr;
@@ -29,21 +29,20 @@ void find_not_finite(const Subject& subject, Findings& findings) {
   const ProfileEntry* first = value;
   if (first == nullptr || (gradient != nullptr && gradient->step < first->step)) first = gradient;
   if (first == nullptr) return;
-  findings.push_back(
-      {.rule = "not-finite",
-       .site = first->site,
-       .where = io::site_text(first->site),
-       .what = fmt::format("a {} is infinite or not a number{}, here first",
-                           first == value ? "value" : "gradient",
-                           step_words(subject.profile, first->step)),
-       .because = "every value of a network is a number",
-       .fix = "look at what this place is made of: an overflow in 16 bits, a row of equal values "
-              "with ε = 0, a mask that hides all keys"});
+  findings.push_back({.rule = "not-finite",
+                      .site = first->site,
+                      .where = io::site_text(first->site),
+                      .what = fmt::format("a {} is infinite or NaN{}, here first",
+                                          first == value ? "value" : "gradient",
+                                          step_words(subject.profile, first->step)),
+                      .because = "every value of a network is finite",
+                      .fix = "look for an overflow in 16 bits, a row of equal values with ε = 0, "
+                             "or a mask that hides all keys"});
 }
 
 void find_growing_scores(const Subject& subject, Findings& findings) {
-  // Where logits reach some 50 and queries look at one key each, softmax passes no gradient (Zhai
-  // et al. 2023; Dehghani et al. 2023, section 2.2).
+  // If logits reach about 50 and each query attends to one key, softmax passes no gradient (Zhai et
+  // al. 2023; Dehghani et al. 2023, section 2.2).
   constexpr double kSaturated = 50;
   constexpr double kGrowth = 3;
   const io::Profile& profile = subject.profile;
@@ -55,12 +54,11 @@ void find_growing_scores(const Subject& subject, Findings& findings) {
           {.rule = "attention-saturated",
            .severity = Severity::kNote,
            .site = last.site,
-           .what =
-               fmt::format("logits up to {:.0f}, and each query looks at one key: entropy {:.2f} "
-                           "of what it could be",
-                           last.abs_max, *last.entropy),
-           .because = "a sharp head may be a good one; where logits go on growing, training stops",
-           .fix = "profile several steps: do they grow?",
+           .what = fmt::format("logits reach {:.0f}, and each query attends to a single key: its "
+                               "entropy is {:.2f} of the largest possible",
+                               last.abs_max, *last.entropy),
+           .because = "a sharp head may be useful; if its logits keep growing, training stops",
+           .fix = "profile several steps, and see whether the logits grow",
            .measured = last.abs_max,
            .expected = kSaturated});
       return;
@@ -71,11 +69,12 @@ void find_growing_scores(const Subject& subject, Findings& findings) {
         {.rule = "attention-logits-grow",
          .severity = Severity::kSuspicious,
          .site = last.site,
-         .what = fmt::format("the logits' RMS has grown {:.4g} times from step {} to step {}, the "
-                             "largest is {:.0f}, and each query looks at one key: entropy {:.2f}",
-                             growth, first->step, last.step, last.abs_max, *last.entropy),
-         .because = fmt::format("logits that settle below {:.0f}, or queries that look at several",
-                                kSaturated),
+         .what = fmt::format(
+             "the logits' RMS has grown {:.4g} times from step {} to step {}, the largest is "
+             "{:.0f}, and each query attends to a single key: entropy {:.2f}",
+             growth, first->step, last.step, last.abs_max, *last.entropy),
+         .because = fmt::format(
+             "logits that settle below {:.0f}, or queries that attend to several keys", kSaturated),
          .fix = "normalize queries and keys (QK-norm), cap the logits, or lower the learning rate",
          .measured = last.abs_max,
          .expected = kSaturated});
@@ -84,8 +83,8 @@ void find_growing_scores(const Subject& subject, Findings& findings) {
 
 namespace {
 
-/// Whether its projection into the stream starts at 0, as many recipes have it, and can learn.
-/// Where the head starts at 0 too, the first gradient stops there and tells nothing.
+/// Whether the branch's projection into the stream starts at 0, as in many recipes, and can learn.
+/// If the head starts at 0 too, the first gradient stops there and shows nothing.
 bool starts_at_zero(const Subject& subject, const Site& branch) {
   const Projection last =
       branch.sublayer == SublayerKind::kAttention ? Projection::kOutput : Projection::kDown;
@@ -105,8 +104,8 @@ bool starts_at_zero(const Subject& subject, const Site& branch) {
 
 }  // namespace
 
-/// Branches that start at 0 by their recipe (ReZero, LayerScale, a projection of zeros) are not
-/// idle but young, and without a residual there is nothing that they could fail to add to.
+/// Excludes branches that start at 0 by their recipe (ReZero, LayerScale, a projection of zeros),
+/// and sublayers without a residual.
 void find_idle_sublayers(const Subject& subject, Findings& findings) {
   constexpr double kIdle = 1e-7;
   const auto placements = placements_of(subject.profile.model);
@@ -129,15 +128,16 @@ void find_idle_sublayers(const Subject& subject, Findings& findings) {
     const bool is_reported = !findings.empty() && findings.back().rule == "idle-sublayer" &&
                              findings.back().site == branch->site;
     if (is_reported) return;  // a branch that several lanes take
-    findings.push_back({.rule = "idle-sublayer",
-                        .severity = Severity::kSuspicious,
-                        .site = branch->site,
-                        .what = fmt::format("its branch is {:.1e} of the stream: it does nothing",
-                                            branch->rms / x->rms),
-                        .because = fmt::format("at least {:.0e}, what float32 can add", kIdle),
-                        .fix = "look for weights that are 0, were not read, or are masked away",
-                        .measured = branch->rms / x->rms,
-                        .expected = kIdle});
+    findings.push_back(
+        {.rule = "idle-sublayer",
+         .severity = Severity::kSuspicious,
+         .site = branch->site,
+         .what = fmt::format("its branch is {:.1e} times the stream: it changes nothing",
+                             branch->rms / x->rms),
+         .because = fmt::format("at least {:.0e}, the least that float32 can add", kIdle),
+         .fix = "look for weights that are 0, were not read, or are masked away",
+         .measured = branch->rms / x->rms,
+         .expected = kIdle});
   });
 }
 
@@ -159,7 +159,7 @@ void note_massive_activations(const Subject& subject, Findings& findings) {
                            worst->peak_feature, worst->peak_token, worst->abs_max,
                            worst->abs_max / worst->abs_median),
        .because = "most large models have some (Sun et al. 2024): they act as a bias of attention",
-       .fix = "no fix needed; mind them when you quantize",
+       .fix = "no fix needed; take them into account when you quantize",
        .measured = worst->abs_max});
 }
 

@@ -14,7 +14,7 @@ Subject read_profile_text(const std::string& text, const std::string& name) {
   require(profiles.size() == 1, "{}: holds {} profiles, expected one", name, profiles.size());
   Subject subject{.name = name, .profile = std::move(profiles.back())};
   require(!subject.profile.entries.empty() || !subject.profile.checks.empty(),
-          "{}: its profile has no line but the first", name);
+          "{}: its profile has only its first line", name);
   return subject;
 }
 
@@ -22,7 +22,7 @@ Placements placements_of(const io::ProfileModel& model) {
   if (model.placement.empty() || model.n_layers == 0) return std::nullopt;
   try {
     return parse_placements(model.placement, model.n_layers);
-  } catch (const Error&) {  // somebody else's word for it
+  } catch (const Error&) {  // a name that is not in the table
     return std::nullopt;
   }
 }
