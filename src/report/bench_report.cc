@@ -53,10 +53,10 @@ std::vector<Cell> bench_row(const bench::Result& result) {
 }
 
 constexpr const char* kLegend =
-    "copy: our share of the speed of a copy of the fewest bytes that the work can read and write. "
-    "Other columns: how many times as long the other library takes. PyTorch keeps its memory "
-    "between "
-    "calls; \"as it is\" is shown where page faults make it at least 1.5 times as slow.";
+    "copy: our speed as a share of the speed of a memory copy of the fewest bytes that the "
+    "operation can read and write. Other columns: the time of the other library divided by ours. "
+    "PyTorch keeps its memory between calls; \"as it is\" is shown where page faults make it at "
+    "least 1.5 times as slow.";
 
 }  // namespace
 

@@ -67,10 +67,10 @@ std::string group_text(const Group& group) {
 }
 
 std::string parting_text(const Comparison& comparison) {
-  if (!comparison.is_measured) return "No number by layer was measured in both.";
-  if (!comparison.parting) return "No number by layer differs by more than 1 %.";
+  if (!comparison.is_measured) return "No per-layer number was measured in both.";
+  if (!comparison.parting) return "No per-layer number differs by more than 1 %.";
   const Comparison::Parting& p = *comparison.parting;
-  return fmt::format("They part at layer {}: {} is {} and {}.", p.layer, p.number->name,
+  return fmt::format("They first differ at layer {}: {} is {} and {}.", p.layer, p.number->name,
                      short_number(p.one), short_number(p.other));
 }
 

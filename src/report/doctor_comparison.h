@@ -35,7 +35,7 @@ Comparison compare(const Diagnosis& one, const Diagnosis& other);
 /// Returns "residual-twice, layers 2 and 3, attention: the stream is added twice …".
 std::string group_text(const Group& group);
 
-/// Returns "They part at layer 3: …", or that they do not part, or that nothing is known.
+/// Returns "They first differ at layer 3: …", or that they do not part, or that nothing is known.
 std::string parting_text(const Comparison& comparison);
 
 }  // namespace addnorm::report

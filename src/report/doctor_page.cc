@@ -92,7 +92,7 @@ Chart gain_chart(const std::vector<Drawn>& drawn) {
 
 void add_findings(HtmlPage& page, const Diagnosis& diagnosis, const std::vector<Group>& groups) {
   page.section("Findings and notes");
-  if (groups.empty()) page.paragraph("Nothing was found, and there is nothing to note.");
+  if (groups.empty()) page.paragraph("There are no findings and no notes.");
   for (const Group& group : groups) {
     const doctor::Finding& worst = group.worst();
     const SeverityLook& severity = look(worst.severity);
@@ -127,7 +127,7 @@ void add_comparison(HtmlPage& page, const Diagnosis& one, const Diagnosis& other
   if (!items.empty()) page.list(items);
   page.paragraph(parting_text(comparison));
   page.table(layer_table(comparison.multiples, comparison.multiples.size()),
-             fmt::format("Numbers by layer of {} as multiples of those of {}.", other.subject.name,
+             fmt::format("Per-layer numbers of {}, divided by those of {}.", other.subject.name,
                          one.subject.name));
 }
 
@@ -142,30 +142,31 @@ void add_charts(HtmlPage& page, const std::vector<Drawn>& drawn) {
   Chart stream = chart_of(drawn, "The residual stream", log("RMS"), {columns[0]});
   lay_under(stream, doctor::stream_band(subject, rows));
   figure(stream,
-         "Of what each layer reads. Theory, where it has a word: from branches that are "
-         "independent of the stream to branches that all point its way, of the sizes that were "
-         "measured, and of size 1 after a norm before training; 1 in a post-norm stack before "
-         "training.");
+         "RMS of each layer's input. The band of theory, where there is one, reaches from branches "
+         "that are independent of the stream to branches that all point in its direction. Their "
+         "sizes are those measured, or 1 after a norm before training. A post-norm stack before "
+         "training has RMS 1.");
   figure(chart_of(drawn, "Branches", log("share of the stream"), {columns[1], columns[2]}),
-         "RMS of a branch as it goes into the sum, as a share of the stream that it joins.");
+         "RMS of a branch where it enters the sum, as a share of the stream's RMS.");
   figure(chart_of(drawn, "Cosines", Axis{.label = "cosine", .bounds = {{-1, 1}}},
                   {columns[3], columns[4]}),
-         "Of what a layer reads and leaves: near 1 it changes little. Of two tokens: near 1 they "
-         "are all alike. " +
+         "Between a layer's input and output: near 1, the layer changes little. Between two "
+         "tokens: near 1, all tokens are alike. " +
              depth_text(rows));
   figure(chart_of(drawn, "Attention logits", log("largest logit"), {columns[5]}),
-         "Above 50 softmax in float32 passes one key.");
+         "Above 50, softmax in float32 selects a single key.");
   figure(chart_of(drawn, "Entropy of attention",
                   Axis{.label = "share of the largest possible", .bounds = {{0, 1}}}, {columns[6]}),
-         "1 where a query looks at all keys alike, 0 where it looks at one.");
+         "1 where a query attends to all keys equally, 0 where it attends to a single key.");
   figure(gain_chart(drawn),
-         "RMS over features of γ, or of 1 + γ where that is meant. They start at 1; near 0 nothing "
-         "passes.");
+         "RMS over the features of γ, or of 1 + γ where γ stands for that. Gains start at 1; near "
+         "0, nothing passes.");
   Chart gradient = chart_of(drawn, "Gradient", log("RMS"), {columns[7]});
   lay_under(gradient, doctor::gradient_band(subject, rows));
   figure(gradient,
-         "Of the loss by what each layer reads. Theory, of stacks that add to their stream, before "
-         "training: from the identity's part alone to branches whose gradients all point its way.");
+         "The gradient of the loss with respect to each layer's input. The band of theory, for "
+         "stacks that add to their stream, before training, reaches from the identity's part alone "
+         "to branches whose gradients all point in its direction.");
 }
 
 void add_losses(HtmlPage& page, const doctor::Subject& subject) {
@@ -174,16 +175,15 @@ void add_losses(HtmlPage& page, const doctor::Subject& subject) {
   const bool is_known = std::isfinite(subject.unigram_loss);
   if (is_known) {
     const std::vector<double> ends{chart.series[0].x.front(), chart.series[0].x.back()};
-    chart.series.push_back({.name = "frequencies of bytes",
+    chart.series.push_back({.name = "byte frequencies",
                             .x = ends,
                             .y = {subject.unigram_loss, subject.unigram_loss},
                             .look = Look::kDashed});
   }
   page.section("Training")
-      .figure(chart, is_known
-                         ? "Who knows the text's frequencies of bytes, and nothing of their order, "
-                           "has the loss of the dashed line."
-                         : "As the run has logged it.");
+      .figure(chart, is_known ? "The dashed line is the loss of a model that knows the text's byte "
+                                "frequencies, but nothing about their order."
+                              : "As logged by the run.");
 }
 
 }  // namespace

@@ -50,11 +50,10 @@ Table layer_table(const std::vector<doctor::LayerNumbers>& rows, std::size_t mos
 }
 
 const char* const kLayerCaption =
-    "stream: RMS of what a layer reads; attn, ff: RMS of attention and feed-forward as a share of "
-    "it; cosine: between a layer's input and output; tokens: mean cosine of two tokens; logits: "
-    "the "
-    "largest attention logit; entropy: of attention, 1 = uniform; gradient: RMS of the gradient of "
-    "what the layer reads.";
+    "stream: RMS of a layer's input; attn, ff: RMS of attention and feed-forward as a share of it; "
+    "cosine: between a layer's input and output; tokens: mean cosine of two tokens; logits: the "
+    "largest attention logit; entropy: of attention, 1 = uniform; gradient: RMS of the gradient at "
+    "a layer's input.";
 
 std::string model_text(const doctor::Subject& subject) {
   const io::ProfileModel& model = subject.profile.model;
@@ -101,7 +100,7 @@ std::string depth_text(const std::vector<doctor::LayerNumbers>& rows) {
   const double depth = doctor::effective_depth(rows);
   if (std::isnan(depth)) return "";
   return fmt::format(
-      "Effective depth: {:.1f} of {} (by the angle by which each layer turns the stream).", depth,
+      "Effective depth: {:.1f} of {} (from the angle by which each layer turns the stream).", depth,
       format_count(rows.size(), "layer"));
 }
 

@@ -14,13 +14,13 @@ using io::Json;
 template <typename T>
 T get(const Json& object, const char* key) {
   require(object.is_object() && object.contains(key) && io::fits<T>(object[key]),
-          "\"{}\" is missing or of another kind", key);
+          "\"{}\" is missing or has the wrong type", key);
   return object[key].get<T>();
 }
 
 const Json& get_array(const Json& object, const char* key) {
   require(object.is_object() && object.contains(key) && object[key].is_array(),
-          "\"{}\" is no array", key);
+          "\"{}\" is not an array", key);
   return object[key];
 }
 
@@ -32,10 +32,10 @@ double number_or(double value, const Json& object, const char* key) {
 
 /// Reads numbers; null represents one that is not finite.
 std::vector<double> read_numbers(const Json& array) {
-  require(array.is_array(), "{} is no array of numbers", array.dump());
+  require(array.is_array(), "{} is not an array of numbers", array.dump());
   std::vector<double> numbers;
   for (const Json& value : array) {
-    require(value.is_number() || value.is_null(), "{} is no number", value.dump());
+    require(value.is_number() || value.is_null(), "{} is not a number", value.dump());
     numbers.push_back(value.is_null() ? std::nan("") : value.get<double>());
   }
   return numbers;
@@ -50,7 +50,7 @@ Axis read_axis(const Json& json) {
   if (json.contains("bounds")) {
     const auto bounds = get<std::vector<double>>(json, "bounds");
     require(bounds.size() == 2 && bounds[0] < bounds[1],
-            "\"bounds\" are not two numbers that grow");
+            "\"bounds\" are not two increasing numbers");
     axis.bounds = {bounds[0], bounds[1]};
   }
   if (json.contains("names")) axis.names = get<std::vector<std::string>>(json, "names");

@@ -168,10 +168,11 @@ std::string caption_of(const lab::Panel& panel) {
   auto has_band = [](const Series& curve) { return !curve.low.empty(); };
   auto is_cut = [](const Series& curve) { return breaks_at(curve).has_value(); };
   std::string text = panel.caption;
-  if (any(panel.predicted, is_measured)) text += " Pale and wide: what theory predicts.";
-  if (any(panel.predicted, has_band)) text += " Dotted edges: the range that still agrees with it.";
+  if (any(panel.predicted, is_measured)) text += " Pale and wide line: the prediction of theory.";
+  if (any(panel.predicted, has_band)) text += " Dotted edges: the range that agrees with it.";
   if (any(panel.measured, is_cut)) text += " Cross: the last point before a run diverged.";
-  if (any(panel.measured, has_band)) text += " Band of a line: from smallest to largest seed.";
+  if (any(panel.measured, has_band))
+    text += " Band of a line: from the smallest to the largest seed.";
   return text;
 }
 
@@ -206,7 +207,7 @@ std::string lab_text(const LabRun& run, int width) {
   out += fmt::format("Verdict: {}, {}\n", paint(verdict.ink, verdict.text),
                      tally(run.result, kInWords));
   if (run.options.bug != nullptr && run.result.verdict() != lab::Verdict::kOutside) {
-    out += lines(fmt::format("This figure does not see the bug: {}.", run.options.bug->meaning));
+    out += lines(fmt::format("This figure does not detect the bug: {}.", run.options.bug->meaning));
   }
   return out;
 }
@@ -331,15 +332,14 @@ LabEntry lab_entry(const LabRun& run) {
 }
 
 std::string lab_html(std::span<const LabEntry> entries) {
-  HtmlPage page(
-      "The lab: measurement and theory",
-      "Networks drawn at random, measured, and compared with theory on the same axes. Each claim "
-      "gets a verdict: inside if the measurement agrees with the prediction, outside if it does "
-      "not, not applicable if an assumption of the claim does not hold here. ± is four standard "
-      "errors of a mean over seeds.");
-  page.table(
-      summary(entries, &lab::Figure::title),
-      "Each figure checks several claims; inside are those that were measured as predicted.");
+  HtmlPage page("The lab: measurement and theory",
+                "Random networks are measured and compared with theory on the same axes. Each "
+                "claim gets a verdict: inside if the measurement agrees with the prediction, "
+                "outside if it does not, not applicable if an assumption of the claim does not "
+                "hold here. ± is four standard errors of a mean over seeds.");
+  page.table(summary(entries, &lab::Figure::title),
+             "Each figure checks several claims. A claim is inside if the measurement agrees with "
+             "the prediction.");
   for (const auto& [figure, setting, result] : entries) {
     page.section(figure.title, figure.name);
     page.paragraph(figure.question);
@@ -383,7 +383,7 @@ std::string lab_list_text(std::span<const lab::Figure> figures, int width) {
     add(figure.name, figure.title);
     out += "  " + paint(Ink::kFaint, hanging(flags_of(figure), width - 2));
   }
-  out += "\n" + wrap("--break puts one of these into what is measured:", width) + "\n";
+  out += "\n" + wrap("--break puts one of these bugs into the measured network:", width) + "\n";
   for (const lab::SilentBug& bug : lab::silent_bugs()) add(bug.name, bug.meaning);
   return out;
 }

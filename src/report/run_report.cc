@@ -133,8 +133,8 @@ std::string run_html(const run::RunConfig& config, const run::RunFiles& files) {
   if (!metrics.steps.empty()) {
     page.section("Training")
         .figure(loss_chart(metrics),
-                "Before each step's update, the mean of neighbouring steps; and on text that is "
-                "kept aside.")
+                "The training loss before each step's update, averaged over neighbouring steps, "
+                "and the validation loss.")
         .figure(step_chart(metrics, "Gradient norm", "gradient norm", AxisScale::kLog,
                            &run::StepMetrics::gradient_norm),
                 "Of all parameters together, before clipping.")
@@ -146,11 +146,11 @@ std::string run_html(const run::RunConfig& config, const run::RunFiles& files) {
     page.section("Signal and gradient by layer")
         .figure(layer_chart(profiles, config.layers, "The residual stream", "RMS",
                             &probe::ProfileEntry::rms),
-                "At layer l the stream that it reads, on one batch of the training text; the last "
-                "point is what the last layer leaves.")
+                "The stream that each layer reads, on one batch of the training text; the last "
+                "point is the output of the last layer.")
         .figure(layer_chart(profiles, config.layers, "Its gradient", "gradient's RMS",
                             &probe::ProfileEntry::grad_rms),
-                "Of the loss with respect to that stream.");
+                "The gradient of the loss with respect to that stream.");
   }
   page.section("Settings").table(settings_table(config), "As in config.json.");
   return page.str();

@@ -242,9 +242,8 @@ std::string study_html(const StudyReport& report) {
       .figure(layer_chart(report, "The residual stream by layer",
                           &lab::StudyFinding::stream_by_layer, &lab::LayerCurves::stream_rms),
               "Root mean square of the stream that each layer reads, at initialization; the last "
-              "point is "
-              "what the last layer leaves. Line: "
-              "geometric mean over seeds; band: from the smallest to the largest.")
+              "point is the output of the last layer. Line: geometric mean over seeds; band: from "
+              "the smallest to the largest.")
       .figure(layer_chart(report, "The gradient by layer", &lab::StudyFinding::gradient_by_layer,
                           &lab::LayerCurves::gradient_rms),
               "Root mean square of the loss's gradient with respect to the same stream.");
@@ -255,7 +254,7 @@ std::string study_html(const StudyReport& report) {
   page.figure(loss_chart(report, "With warm-up", report.study.options.warm_up()),
               "The learning rate grows over the first " +
                   format_count(report.study.options.warm_up(), "step") + ".");
-  if (!report.claims.empty()) page.section("What is said of these stacks, and what was measured");
+  if (!report.claims.empty()) page.section("Claims about these stacks, and what was measured");
   for (const lab::StudyClaim& c : report.claims) page.paragraph(claim_text(c), word_of(c.holds));
   return page.str();
 }
