@@ -161,7 +161,7 @@ class MetadataReader {
     for (std::size_t i = 0; i < count; ++i) {
       key_ = cursor_.name(kLongestKey, "a key");
       const auto [place, is_new] = metadata.try_emplace(key_, value(type(), 0));
-      require(is_new, "{}: the key {} stands twice", cursor_.file(), key_);
+      require(is_new, "{}: the key {} occurs twice", cursor_.file(), key_);
     }
     return metadata;
   }
@@ -213,8 +213,8 @@ class MetadataReader {
   }
 
   Json list(int depth) {
-    require(depth <= kMostNested, "{}: {} is a list in lists, more than {} deep", cursor_.file(),
-            key_, kMostNested);
+    require(depth <= kMostNested, "{}: {} is a list of lists nested more than {} deep",
+            cursor_.file(), key_, kMostNested);
     const Type each = type();
     const std::size_t count =
         cursor_.count(kLeastBytes[static_cast<std::size_t>(each)], "the length of " + key_);
@@ -294,7 +294,7 @@ std::vector<Entry> read_entries(Cursor& cursor, std::size_t count) {
   std::set<std::string> names;
   for (std::size_t i = 0; i < count; ++i) {
     entries.push_back(entry_at(cursor));
-    require(names.insert(entries.back().tensor.name).second, "{}: tensor '{}' stands twice",
+    require(names.insert(entries.back().tensor.name).second, "{}: tensor '{}' occurs twice",
             cursor.file(), entries.back().tensor.name);
   }
   return entries;

@@ -128,7 +128,7 @@ bool Reader::close() {
 bool Reader::key(std::string& name) {
   Open& object = open_.back();
   if (!object.keys.insert(name).second) {
-    return fail_at(read_ - 1, fmt::format("the key {} stands twice", excerpt(name)));
+    return fail_at(read_ - 1, fmt::format("the key {} occurs twice", excerpt(name)));
   }
   object.key = std::move(name);
   return true;
@@ -208,7 +208,7 @@ std::string Reader::expected(std::string_view message) const {
   const auto while_parsing = [&](std::string_view what) {
     return message.find(fmt::format("while parsing {} - ", what)) != message.npos;
   };
-  const char* what = "a value (NaN and Infinity are none)";
+  const char* what = "a value (JSON has no NaN and Infinity)";
   if (open_.empty()) {
     what = is_whole_ ? "the end" : "an object";
   } else if (while_parsing("object key")) {

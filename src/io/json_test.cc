@@ -85,7 +85,7 @@ TEST(ParseJson, RefusesNumbersThatNoDoubleHolds) {
   for (const std::string number : {"NaN", "nan", "Infinity", "-Infinity", "inf"}) {
     EXPECT_THAT([&] { parse_json("{\"a\": " + number + "}", "file"); },
                 throws("file: is not JSON: column 7: unexpected " + number +
-                       ", expected a value (NaN and Infinity are none)"));
+                       ", expected a value (JSON has no NaN and Infinity)"));
   }
   EXPECT_EQ(parse_json("{\"a\": 1e-999}", "file")["a"], 0.0);
 }
@@ -98,9 +98,9 @@ TEST(ParseJson, RefusesWhatIsNoObject) {
 
 TEST(ParseJson, RefusesAKeyThatStandsTwiceInOneObject) {
   EXPECT_THAT([] { parse_json("{\"a\": 1,\n \"a\": 2}", "file"); },
-              throws("file: line 2, column 4: the key \"a\" stands twice"));
+              throws("file: line 2, column 4: the key \"a\" occurs twice"));
   EXPECT_THAT([] { parse_json(R"({"b": {"a": 1, "\u0061": 2}})", "file"); },
-              throws("stands twice"));
+              throws("occurs twice"));
   EXPECT_NO_THROW(
       parse_json(R"({"a": {"a": 1}, "b": {"a": 2}, "c": [{"a": 3}, {"a": 4}]})", "file"));
 }

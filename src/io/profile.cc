@@ -159,7 +159,7 @@ Json to_json(const ProfileEntry& entry) {
 template <typename Enum>
 Enum name_at(const Json& line, const char* key) {
   const auto found = line.find(key);
-  if (found == line.end()) fail(fmt::format("there is no {}", key));
+  if (found == line.end()) fail(fmt::format("{} is missing", key));
   return parse<Enum>(key, found->is_string() ? found->get<std::string>() : excerpt(*found));
 }
 template <typename Enum>
@@ -174,8 +174,8 @@ T value_or(const Json& object, const char* key, T absent) {
   const char* type = std::is_same_v<T, std::string> ? "a text"
                      : std::is_same_v<T, double>    ? "a number"
                      : std::is_same_v<T, bool>      ? "true or false"
-                     : !std::is_arithmetic_v<T>     ? "a list of texts"
-                                                    : "a whole number from 0 on";
+                     : !std::is_arithmetic_v<T>     ? "a list of strings"
+                                                    : "a whole number ≥ 0";
   if (!fits<T>(*found)) fail(fmt::format("{} is {}, must be {}", key, excerpt(*found), type));
   return found->get<T>();
 }
@@ -256,7 +256,7 @@ Coverage coverage_of(const Json& header) {
       }
     } else {
       require(fits<std::vector<std::size_t>>(value) && value.size() == 2,
-              "{} is {}, must be two whole numbers, of measured and seen", key, excerpt(value));
+              "{} is {}, must be two whole numbers, measured and seen", key, excerpt(value));
       coverage.counts.push_back({.what = key, .measured = value[0], .seen = value[1]});
     }
   }
@@ -405,9 +405,9 @@ std::vector<Profile> parse_profiles(const std::string& text, const std::string& 
       if (object.contains("addnorm_profile")) {
         profiles.push_back({.model = model_of(object), .coverage = coverage_of(object)});
       } else {
-        require(
-            !profiles.empty(),
-            "a profile begins with a line that has \"addnorm_profile\"; of a run give the folder");
+        require(!profiles.empty(),
+                "a profile begins with a line that has \"addnorm_profile\"; for a run, give its "
+                "folder");
         Profile& profile = profiles.back();
         if (object.contains("check")) {
           profile.checks.push_back(check_of(object));

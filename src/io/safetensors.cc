@@ -45,7 +45,8 @@ class HeaderReader {
     const std::byte* end = data_.data();
     for (const StoredTensor& t : result) {
       require(t.bytes.data() >= end, "{}: tensor '{}' overlaps the one before it", file_, t.name);
-      require(t.bytes.data() == end, "{}: there is a hole before tensor '{}'", file_, t.name);
+      require(t.bytes.data() == end, "{}: there are unused bytes before tensor '{}'", file_,
+              t.name);
       end += t.bytes.size();
     }
     const auto left = data_.data() + data_.size() - end;
@@ -120,7 +121,7 @@ std::string header_text(const std::vector<StoredTensor>& tensors,
   std::size_t end = 0;
   for (const StoredTensor& tensor : tensors) {
     const auto& [name, dtype, shape, bytes] = tensor;
-    require(names.insert(name).second, "to_safetensors: the name '{}' is taken", name);
+    require(names.insert(name).second, "to_safetensors: the name '{}' is used twice", name);
     require(shape_bytes(shape, info(dtype).bytes) == bytes.size(),
             "to_safetensors: tensor '{}': {} bytes do not fill the shape {} of {}", name,
             bytes.size(), shape_text(shape), info(dtype).name);

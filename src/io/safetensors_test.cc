@@ -282,15 +282,15 @@ TEST(SafetensorsTest, TensorsMustFillTheDataOnce) {
   EXPECT_THAT(two(0, 4, 3, 8), throws("tensor 'b' overlaps the one before it"));
   EXPECT_THAT(two(0, 8, 0, 8), throws("tensor 'b' overlaps the one before it"));
   EXPECT_THAT(two(0, 8, 4, 4), throws("tensor 'b' overlaps the one before it"));
-  EXPECT_THAT(two(0, 3, 4, 8), throws("there is a hole before tensor 'b'"));
-  EXPECT_THAT(two(1, 3, 3, 8), throws("there is a hole before tensor 'a'"));
+  EXPECT_THAT(two(0, 3, 4, 8), throws("there are unused bytes before tensor 'b'"));
+  EXPECT_THAT(two(1, 3, 3, 8), throws("there are unused bytes before tensor 'a'"));
   EXPECT_THAT(two(0, 3, 3, 7), throws("1 bytes too many after the last tensor"));
 }
 
 TEST(SafetensorsTest, NamesMustDiffer) {
   const std::string tensor = R"("t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]})";
   EXPECT_THAT([&] { parse(container("{" + tensor + "," + tensor + "}", "1")); },
-              throws("the key \"t\" stands twice"));
+              throws("the key \"t\" occurs twice"));
 }
 
 TEST(SafetensorsTest, WriterRefusesWhatItCouldNotRead) {

@@ -16,7 +16,7 @@ TemporaryFolder::TemporaryFolder() {
   path_ = (folder / "addnorm-XXXXXX").string();
   if (::mkdtemp(path_.data()) != nullptr) return;
   const char* reason = std::strerror(errno);
-  fail(fmt::format("{}: no folder can be made there: {}", folder.string(), reason));
+  fail(fmt::format("{}: no folder can be created there: {}", folder.string(), reason));
 }
 
 TemporaryFolder::~TemporaryFolder() {

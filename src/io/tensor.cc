@@ -130,7 +130,7 @@ void read_values(const StoredTensor& tensor, std::size_t first, std::span<T> val
       break;
   }
   const Dequantize dequantize_block = dequantize(tensor.dtype);
-  require(dequantize_block != nullptr, "tensor '{}' has the dtype {}, which is not read here",
+  require(dequantize_block != nullptr, "tensor '{}' has the dtype {}, which is not supported here",
           tensor.name, kind.name);
   convert_blocks(kind, dequantize_block, bytes, first % kind.values, values);
 }

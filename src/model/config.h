@@ -33,7 +33,7 @@ class Config {
   double number(const char* key) const {
     const io::Json& value = at(key);
     require(value.is_number() && value.get<double>() >= 0 && std::isfinite(value.get<double>()),
-            "{}: {} is {}, must be a number from 0 on", file_, key, io::excerpt(value));
+            "{}: {} is {}, must be a number ≥ 0", file_, key, io::excerpt(value));
     return value.get<double>();
   }
   double above_0(const char* key, double absent) const {
@@ -57,7 +57,7 @@ class Config {
 
   std::string word(const char* key) const {
     const io::Json& value = at(key);
-    require(value.is_string(), "{}: {} is {}, must be a word", file_, key, io::excerpt(value));
+    require(value.is_string(), "{}: {} is {}, must be a string", file_, key, io::excerpt(value));
     return value.get<std::string>();
   }
   std::string word(const char* key, const char* absent) const {
@@ -76,7 +76,7 @@ class Config {
     std::vector<double> result;
     for (const io::Json& one : value) {
       require(one.is_number() && one.get<double>() >= 0 && std::isfinite(one.get<double>()),
-              "{}: {} holds {}, must hold numbers from 0 on", file_, key, io::excerpt(one));
+              "{}: {} holds {}, must hold numbers ≥ 0", file_, key, io::excerpt(one));
       result.push_back(one.get<double>());
     }
     return result;
@@ -87,7 +87,7 @@ class Config {
     require(value.is_array(), "{}: {} is {}, must be a list", file_, key, io::excerpt(value));
     std::vector<std::string> result;
     for (const io::Json& one : value) {
-      require(one.is_string(), "{}: {} holds {}, must hold words", file_, key, io::excerpt(one));
+      require(one.is_string(), "{}: {} holds {}, must hold strings", file_, key, io::excerpt(one));
       result.push_back(one.get<std::string>());
     }
     return result;
@@ -102,7 +102,7 @@ class Config {
   static constexpr std::size_t kMost = 1'000'000'000;
 
   const io::Json& at(const char* key) const {
-    require(has(key), "{}: there is no {}", file_, key);
+    require(has(key), "{}: {} is missing", file_, key);
     return object_.at(key);
   }
 

@@ -170,7 +170,7 @@ class Translation {
 void Translation::refuse_unsupported() const {
   for (const auto& [behind, name] : kUnknownKeys) {
     if (!has(behind) || object_[key(behind)] == 0) continue;
-    metadata_.refuse("{} is {}: it has {}, not known here", key(behind),
+    metadata_.refuse("{} is {}: it has {}, not supported here", key(behind),
                      io::excerpt(object_[key(behind)]), name);
   }
   if (!is("bert") && !flag("attention.causal", true)) {

@@ -51,26 +51,26 @@ TEST(Recipe, SaysWhichKeyIsWrong) {
   const auto parse = [](const std::string& key, const std::string& value) {
     return [=] { parse_recipe(changed(key, value), "config.json"); };
   };
-  EXPECT_THAT(parse("model_type", ""), throws("config.json: there is no model_type"));
+  EXPECT_THAT(parse("model_type", ""), throws("config.json: model_type is missing"));
   EXPECT_THAT(parse("model_type", "\"mamba\""), throws("is 'mamba'; expected one of gpt2 bert"));
-  EXPECT_THAT(parse("model_type", "7"), throws("model_type is 7, must be a word"));
-  EXPECT_THAT(parse("hidden_size", ""), throws("there is no hidden_size"));
+  EXPECT_THAT(parse("model_type", "7"), throws("model_type is 7, must be a string"));
+  EXPECT_THAT(parse("hidden_size", ""), throws("hidden_size is missing"));
   EXPECT_THAT(parse("hidden_size", "0"), throws("hidden_size is 0, must be a whole number"));
   EXPECT_THAT(parse("hidden_size", "-8"), throws("hidden_size is -8"));
   EXPECT_THAT(parse("hidden_size", "1e300"), throws("hidden_size is 1e+300"));
   EXPECT_THAT(parse("num_hidden_layers", "100000"),
               throws("num_hidden_layers is 100000, must be at most"));
   EXPECT_THAT(parse("rms_norm_eps", "\"x\""), throws("rms_norm_eps is \"x\", must be a number"));
-  EXPECT_THAT(parse("hidden_act", "\"mish\""), throws("its activation 'mish' is not known here"));
-  EXPECT_THAT(parse("attention_bias", "true"), throws("attention_bias is not known here"));
+  EXPECT_THAT(parse("hidden_act", "\"mish\""), throws("its activation 'mish' is not supported"));
+  EXPECT_THAT(parse("attention_bias", "true"), throws("attention_bias is not supported"));
   EXPECT_THAT(parse("rope_scaling", R"({"rope_type": "axial"})"), throws("'axial' is not known"));
-  EXPECT_THAT(parse("rope_scaling", R"({"rope_type": "yarn"})"), throws("there is no factor"));
+  EXPECT_THAT(parse("rope_scaling", R"({"rope_type": "yarn"})"), throws("factor is missing"));
   EXPECT_THAT(parse("rope_scaling", R"({"type": "su", "short_factor": [1]})"),
               throws("short_factor has 1 entries for 2 pairs"));
   EXPECT_THAT(parse("partial_rotary_factor", "0.25"), throws("1 of 4 features of a head turn"));
   EXPECT_THAT(parse("partial_rotary_factor", "2"), throws("is 2, must be at most 1"));
   EXPECT_THAT(parse("rope_scaling", R"({"rope_type": "llama3", "factor": 8})"),
-              throws("config.json: rope_scaling: there is no low_freq_factor"));
+              throws("config.json: rope_scaling: low_freq_factor is missing"));
 }
 
 TEST(Recipe, NamesTheNearestFamily) {
@@ -92,15 +92,16 @@ TEST(Recipe, NamesTheNearestFamily) {
       "model.layers.0.mlp.new_proj.weight",
       "model.layers.1.input_layernorm.weight",
   };
-  EXPECT_EQ(nearest("llamba", kLlama, of_llama),
-            "the nearest is llama, whose names 9 of 10 tensors of a layer have: to try it, set "
-            "model_type to \"llama\" in a copy of the folder");
+  EXPECT_EQ(
+      nearest("llamba", kLlama, of_llama),
+      "the nearest is llama, which has the names of 9 of a layer's 10 tensors: to try it, set "
+      "model_type to \"llama\" in a copy of the folder");
   auto with_norms = of_llama;
   with_norms.emplace_back("model.layers.0.self_attn.q_norm.weight");
   with_norms.emplace_back("model.layers.0.self_attn.k_norm.weight");
   EXPECT_THAT(nearest("llamba", kLlama, with_norms),
               HasSubstr("qwen3, whose names 11 of 12 tensors"));
-  EXPECT_THAT(nearest("llamba", kLlama, {}), HasSubstr("llama, which can read this file"));
+  EXPECT_THAT(nearest("llamba", kLlama, {}), HasSubstr("llama, which can read this config"));
   EXPECT_THAT(nearest("gpt_neo", "{}", {}), HasSubstr("gpt_neox, by its name"));
 }
 
@@ -110,14 +111,14 @@ TEST(Recipe, NamesPartsThatNoFamilyHas) {
     return nearest_family("llamoe", json, tensors);
   };
   EXPECT_THAT(said(changed("n_routed_experts", "256"), {}),
-              AllOf(HasSubstr("it has experts, not known here; the nearest is llama"),
+              AllOf(HasSubstr("it has experts, not supported here; the nearest is llama"),
                     Not(HasSubstr("to try it"))));
   EXPECT_THAT(said(changed("num_experts", "0"), {}), HasSubstr("to try it"));
   EXPECT_THAT(said(R"({"text_config": {"kv_lora_rank": 512, "num_local_experts": 8}})", {}),
-              HasSubstr("it has experts and latent attention, not known here; the nearest is"));
+              HasSubstr("it has experts and latent attention, not supported here; the nearest is"));
   EXPECT_THAT(said("{}", {"model.layers.0.linear_attn.in_proj_qkvz.weight",
                           "model.layers.3.mlp.experts.down_proj"}),
-              HasSubstr("it has experts and linear attention, not known here"));
+              HasSubstr("it has experts and linear attention, not supported here"));
 }
 
 /// SmolLM3's layers, some with and some without positions.
@@ -488,7 +489,7 @@ TEST_F(ModelFilesTest, ReadsShards) {
   EXPECT_THAT([&] { load(); }, throws("there is no object weight_map"));
   write("c.safetensors", first);
   index(R"({"weight_map": {"x": "a.safetensors", "y": "c.safetensors"}})");
-  EXPECT_THAT([&] { load(); }, throws("'lm_head.weight' stands in another file too"));
+  EXPECT_THAT([&] { load(); }, throws("'lm_head.weight' is in another file, too"));
 }
 
 TEST_F(ModelFilesTest, SaysWhatAFolderLacks) {

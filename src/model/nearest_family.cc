@@ -115,14 +115,15 @@ std::string nearest_family(const std::string& name, const std::string& json,
   }
   const Fit& best = *std::ranges::max_element(fits, {}, &Fit::rank);
   std::string why = "by its name";
-  if (best.reads) why = "which can read this file";
+  if (best.reads) why = "which can read this config";
   if (best.named > 0) {
-    why = fmt::format("whose names {} of {} tensors of a layer have", best.named, layer.size());
+    why =
+        fmt::format("which has the names of {} of a layer's {} tensors", best.named, layer.size());
   }
   const std::string nearest = fmt::format("the nearest is {}, {}", best.family, why);
   const std::vector<std::string_view> parts = unknown_parts(json, tensors);
   if (!parts.empty()) {
-    return fmt::format("it has {}, not known here; {}", fmt::join(parts, " and "), nearest);
+    return fmt::format("it has {}, not supported here; {}", fmt::join(parts, " and "), nearest);
   }
   return fmt::format("{}: to try it, set model_type to \"{}\" in a copy of the folder", nearest,
                      best.family);

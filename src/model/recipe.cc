@@ -36,7 +36,7 @@ FeedForwardKind feed_forward(const Config& config, const std::string& name,
   for (const NamedActivation& row : kActivations) {
     if (row.name == name && row.*kind != kUnknown) return row.*kind;
   }
-  config.refuse("its activation '{}' is not known here", name);
+  config.refuse("its activation '{}' is not supported", name);
 }
 
 void set_layers(Recipe& recipe, const Config& config, const char* key, std::string_view placement,
@@ -63,7 +63,7 @@ Recipe gpt2(const Config& config) {
   AttentionForm form;
   if (!config.flag("scale_attn_weights", true)) form.score_scale = 1;
   if (config.flag("scale_attn_by_inverse_layer_idx", false)) {
-    config.refuse("scale_attn_by_inverse_layer_idx is not known here");
+    config.refuse("scale_attn_by_inverse_layer_idx is not supported");
   }
   set_layers(recipe, config, "n_layer", "pre", form);
   recipe.output =
@@ -86,10 +86,9 @@ Recipe bert(const Config& config) {
     config.refuse("hidden_act is '{}', must be 'gelu' here", config.word("hidden_act"));
   }
   recipe.block.norm.epsilon = config.number("layer_norm_eps", 1e-12);
-  if (config.flag("is_decoder", false)) config.refuse("is_decoder is not known here");
+  if (config.flag("is_decoder", false)) config.refuse("is_decoder is not supported");
   const std::string positions = config.word("position_embedding_type", "absolute");
-  if (positions != "absolute")
-    config.refuse("positions of type '{}' are not known here", positions);
+  if (positions != "absolute") config.refuse("positions of type '{}' are not supported", positions);
   set_layers(recipe, config, "num_hidden_layers", "post", {});
   recipe.order = AttentionMask::Order::kAny;
   recipe.output = ModelOutput::kMaskedLogits;
@@ -143,9 +142,9 @@ Recipe llama(const Config& config, const LlamaForm& form) {
   if (form.knows_attention_bias) {
     qkv_bias = config.flag("attention_bias", qkv_bias == Bias::kYes) ? Bias::kYes : Bias::kNo;
   } else if (config.flag("attention_bias", false)) {
-    config.refuse("attention_bias is not known here");
+    config.refuse("attention_bias is not supported");
   }
-  if (config.flag("mlp_bias", false)) config.refuse("mlp_bias is not known here");
+  if (config.flag("mlp_bias", false)) config.refuse("mlp_bias is not supported");
   AttentionForm attention{
       .n_kv_heads = config.size("num_key_value_heads", block.n_heads),
       .d_head = form.d_head > 0 ? form.d_head : head_size(config, block.d_model / block.n_heads),
@@ -178,7 +177,7 @@ std::vector<bool> local_layers(const Config& config, std::size_t layers, const I
   for (std::size_t l = 0; l < layers; ++l) {
     local[l] = types[l] == "sliding_attention";
     if (!local[l] && types[l] != "full_attention") {
-      config.refuse("layer_types: '{}' is not known here", types[l]);
+      config.refuse("layer_types: '{}' is not supported", types[l]);
     }
   }
   return local;
@@ -249,7 +248,7 @@ Recipe smollm3(const Config& config) {
 
 Recipe seed_oss(const Config& config) {
   if (config.flag("attention_out_bias", false))
-    config.refuse("attention_out_bias is not known here");
+    config.refuse("attention_out_bias is not supported");
   return llama(config, {.qkv_bias = Bias::kYes, .knows_attention_bias = true});
 }
 
@@ -300,9 +299,10 @@ Recipe gpt_oss(const Config& config) {
                                  .qkv_bias = Bias::kYes,
                                  .knows_attention_bias = true});
   if (recipe.attention.front().qkv_bias == Bias::kNo)
-    config.refuse("attention_bias false is not known here");
+    config.refuse("attention_bias false is not supported");
   if (config.number("swiglu_limit", 7) != 7 || config.number("swiglu_alpha", 1.702) != 1.702)
-    config.refuse("a swiglu_limit other than 7, or a swiglu_alpha than 1.702, is not known here");
+    config.refuse(
+        "a swiglu_limit other than 7 or a swiglu_alpha other than 1.702 is not supported");
   BlockOptions& block = recipe.block;
   block.bias = Bias::kYes;
   block.feed_forward = FeedForwardKind::kClampedSwiGlu;
@@ -318,7 +318,7 @@ Recipe gpt_oss(const Config& config) {
 }
 
 Recipe ernie4_5(const Config& config) {
-  if (config.flag("use_bias", false)) config.refuse("use_bias is not known here");
+  if (config.flag("use_bias", false)) config.refuse("use_bias is not supported");
   return llama(config, {.rotary = {.base = 500'000},
                         .rotary_pairs = RotaryPairs::kNeighbors,
                         .epsilon = 1e-5,
@@ -406,7 +406,7 @@ Recipe gpt_neox(const Config& config) {
   block.feed_forward =
       feed_forward(config, config.word("hidden_act", "gelu"), &NamedActivation::plain);
   block.norm.epsilon = config.number("layer_norm_eps", 1e-5);
-  if (!config.flag("attention_bias", true)) config.refuse("attention_bias false is not known here");
+  if (!config.flag("attention_bias", true)) config.refuse("attention_bias false is not supported");
   AttentionForm attention{.d_head = head_size(config, block.d_model / block.n_heads)};
   RotaryForm rotary =
       read_rotary(config, {.share = 0.25, .base_key = "rotary_emb_base", .share_key = "rotary_pct"},

@@ -129,7 +129,7 @@ void scale(RotaryForm& form, const Scaling& scaling) {
   std::string name = own.has("rope_type") ? own.word("rope_type") : own.word("type", "default");
   if (name == "yarn" && own.has("short_factor")) name = "longrope";  // Phi-3's first name for it
   const auto* kind = std::ranges::find(kKinds, name, &Kind::name);
-  if (kind == std::end(kKinds)) own.refuse("a type '{}' is not known here", name);
+  if (kind == std::end(kKinds)) own.refuse("type '{}' is not supported", name);
   kind->scale(form, scaling);
 }
 
@@ -145,7 +145,8 @@ RotaryForm read(const Config* own, const Config& file, const RotaryDefaults& def
   if (share > 1) file.refuse("{} is {}, must be at most 1", defaults.share_key, share);
   const auto features = static_cast<std::size_t>(static_cast<double>(d_head) * share);
   if (features == 0 || features % 2 != 0) {
-    file.refuse("{} of {} features of a head turn, must be an even number", features, d_head);
+    file.refuse("{} of {} features of a head are rotated, must be an even number", features,
+                d_head);
   }
   RotaryForm form{.frequencies = rope_frequencies(base, features)};
   if (own != nullptr) scale(form, {*own, file, base});

@@ -245,10 +245,10 @@ void StreamedModel::embed() {
   require(recipe_.positions == 0 || length <= recipe_.positions,
           "model: sequences of {} tokens are longer than the {} positions", length,
           recipe_.positions);
-  require(recipe_.longest == 0 || length <= recipe_.longest,
-          "model: sequences of {} tokens are longer than the {} for which its rotary positions are "
-          "known here",
-          length, recipe_.longest);
+  require(
+      recipe_.longest == 0 || length <= recipe_.longest,
+      "model: sequences of {} tokens are longer than the {} that its rotary positions support here",
+      length, recipe_.longest);
   Matrix<float>& x = embedding_norm_ ? embedded_ : x_;
   x.resize(tokens_.size(), recipe_.d_model());
   Matrix<float> added(1, recipe_.d_model());

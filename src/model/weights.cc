@@ -59,7 +59,7 @@ Weights::Weights(std::vector<io::TensorFile> files, Naming naming)
   for (const io::TensorFile& file : files_) {
     for (const io::StoredTensor& tensor : file.tensors) {
       const bool is_new = tensors_.try_emplace(tensor.name, tensor).second;
-      require(is_new, "{}: tensor '{}' stands in another file too", file.file, tensor.name);
+      require(is_new, "{}: tensor '{}' is in another file, too", file.file, tensor.name);
     }
   }
   join_mxfp4();

@@ -38,7 +38,7 @@ void AddNorm<T>::forward(ResidualStream<T>& stream, Sublayer<T>& branch, const P
 
 template <typename T>
 void AddNorm<T>::backward(StreamGradient<T>& gradient, Sublayer<T>& branch, const Pass<T>& pass) {
-  require(!x_.empty(), "add_norm: a backward without a forward");
+  require(!x_.empty(), "add_norm: backward was called before forward");
   const MatrixView<Value> d_sum = gradient.first();
   kernels::check_shape("add_norm", "gradient", d_sum, s_.rows, s_.cols);
   const ScopedTimer timer(Cost::kAddNorm);
@@ -186,7 +186,7 @@ AddNorm<T>::AddNorm(const Placement& placement, const AddNormOptions& options)
       update_(placement, {options.depth, options.sublayer, options.lanes}, options.d_model) {
   require(options.d_model > 0, "add_norm: d_model is 0, must be at least 1");
   require(options.depth.layer >= 1 && options.depth.layer <= options.depth.layers,
-          "add_norm: layer {} of {} is none, they count from 1", options.depth.layer,
+          "add_norm: layer {} of {} does not exist; layers count from 1", options.depth.layer,
           options.depth.layers);
   const Place place{options.depth, options.sublayer, options.lanes};
   if (placement.lanes.several()) {
@@ -195,7 +195,7 @@ AddNorm<T>::AddNorm(const Placement& placement, const AddNormOptions& options)
   const bool adds_f =
       placement.update == Update::kBranch && placement.survival.value(options.depth) == 1;
   require(reads() == 1 || adds_f,
-          "add_norm: placement \"{}\" reads {} mixes, must add what F makes of them as it is",
+          "add_norm: placement \"{}\" reads {} mixes, must add the output of F unchanged",
           placement.name, reads());
   const auto fill = [&](Slot slot, auto& norm, double output_scale, auto... mixes) {
     nn::emplace_norm(slot, norm, options.norm, options.d_model, options.affine, output_scale,

@@ -76,12 +76,11 @@ AttentionForm completed(AttentionForm form, std::size_t d_model, std::size_t n_h
       form.relative_bias.buckets % 4 == 0 && (form.soft_cap == 0 || !form.relative_bias.active()),
       "attention: a relative bias has {} buckets, must be a multiple of 4, and no soft cap",
       form.relative_bias.buckets);
-  require(
-      !form.latent.active() || (form.n_kv_heads == n_heads && form.qk_norm == QkNorm::kNone &&
-                                2 * form.rope.size() < form.d_head),
-      "attention: keys of latent vectors have {} heads for {} of queries, must have as many, no "
-      "norm, and features that do not turn",
-      form.n_kv_heads, n_heads);
+  require(!form.latent.active() || (form.n_kv_heads == n_heads && form.qk_norm == QkNorm::kNone &&
+                                    2 * form.rope.size() < form.d_head),
+          "attention: keys of latent vectors have {} heads for {} of queries, must have as many, "
+          "no norm, and features that are not rotated",
+          form.n_kv_heads, n_heads);
   return form;
 }
 
@@ -201,7 +200,7 @@ void MultiHeadAttention<T>::check(const Inputs& in, const Pass<T>& pass) const {
           "attention: the explicit mask has {} entries, must have {} × {}", mask.blocked.size(),
           pass.length, key_length);
   if (pass.past == 0) return;
-  require(pass.mode == Mode::kEvaluation, "attention: only in evaluation may tokens follow others");
+  require(pass.mode == Mode::kEvaluation, "attention: past tokens are allowed only in evaluation");
   require(pass.past <= fed_ && pass.batch == batch_,
           "attention: {} × {} tokens cannot be past, {} × {} were fed in evaluation", pass.batch,
           pass.past, batch_, fed_);

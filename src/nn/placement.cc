@@ -44,7 +44,7 @@ namespace {
 /// Returns the block of a placement's or a mixture's name.
 BlockPlacement named_block(std::string_view name, std::string_view description, Depth depth) {
   require(!name.empty(),
-          "placement \"{}\": a name is missing, must be such as post/pre or post:3+pre",
+          "placement \"{}\": a name is missing; expected, for example, post/pre or post:3+pre",
           description);
   for (const Mixture& mixture : mixtures()) {
     if (mixture.name == name) return mixture.block(depth);

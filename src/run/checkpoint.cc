@@ -49,7 +49,7 @@ class MetadataReader {
 
   const std::string& text(const char* key) const {
     const auto found = stored_.metadata.find(key);
-    require(found != stored_.metadata.end(), "{}: is no checkpoint: its metadata lack \"{}\"",
+    require(found != stored_.metadata.end(), "{}: is not a checkpoint: its metadata lack \"{}\"",
             stored_.file, key);
     return found->second;
   }
@@ -59,8 +59,8 @@ class MetadataReader {
     T value{};
     const char* end = digits.data() + digits.size();
     const auto [stop, error] = std::from_chars(digits.data(), end, value, base);
-    require(stop == end && error == std::errc{}, "{}: is no checkpoint: \"{}\" is {}", stored_.file,
-            key, digits);
+    require(stop == end && error == std::errc{}, "{}: is not a checkpoint: \"{}\" is {}",
+            stored_.file, key, digits);
     return value;
   }
   RunConfig config() const {
@@ -107,7 +107,7 @@ Checkpoint::Checkpoint(const std::string& file) : stored_(io::read_safetensors(f
   require(read.text("format") == kFormat, "{}: is a \"{}\", expected an \"{}\"", file,
           read.text("format"), kFormat);
   require(read.number<std::uint64_t>(kContent, 16) == content_of(stored_.tensors, stored_.metadata),
-          "{}: is corrupt: its bytes are not those that were written", file);
+          "{}: is corrupt: its checksum does not match its bytes", file);
   state_ = {.config = read.config(),
             .steps = read.number<std::size_t>("steps"),
             .text = read.number<std::uint64_t>("text", 16)};
@@ -117,7 +117,7 @@ void Checkpoint::restore(std::span<const NamedMatrix<float>> matrices) const {
   for (const auto& [name, matrix] : matrices) {
     const io::Shape expected{matrix->rows(), matrix->cols()};
     const io::Shape& shape = stored_.at(name).shape;
-    require(shape == expected, "{}: tensor '{}' has shape {}, the run's configuration wants {}",
+    require(shape == expected, "{}: tensor '{}' has shape {}, the run's configuration needs {}",
             stored_.file, name, io::shape_text(shape), io::shape_text(expected));
   }
   for (const auto& [name, matrix] : matrices) {

@@ -72,7 +72,7 @@ TEST_F(CheckpointTest, RefusesAFlippedBitAnywhere) {
 
 TEST_F(CheckpointTest, RefusesWhatIsNoCheckpoint) {
   io::write_safetensors(file_, {});
-  EXPECT_THAT([&] { Checkpoint{file_}; }, ThrowsMessage<Error>(HasSubstr("is no checkpoint")));
+  EXPECT_THAT([&] { Checkpoint{file_}; }, ThrowsMessage<Error>(HasSubstr("is not a checkpoint")));
   io::write_safetensors(file_, {}, {{"format", "addnorm checkpoint 9"}});
   EXPECT_THAT([&] { Checkpoint{file_}; },
               ThrowsMessage<Error>(HasSubstr("is a \"addnorm checkpoint 9\"")));

@@ -45,13 +45,13 @@ std::span<const Setting> settings() {
     return setting;
   };
   static const std::vector<Setting> all{
-      of_run({"preset", &C::preset, "settings to begin with", preset_names()}),
+      of_run({"preset", &C::preset, "settings to start from", preset_names()}),
       of_run({"text", &C::text, "text to train on", {}, kMayChange}),
       of_run(
           {"placement", &C::placement, "placement of residual connections and norms; names below"}),
-      {"lanes", &C::lanes, "of the residual stream; 0: the placement's usual number"},
-      {"norm", &C::norm, "the norm in every slot", token_norms()},
-      {"affine", &C::affine, "what a norm multiplies and adds", all_names<Affine>()},
+      {"lanes", &C::lanes, "number of lanes of the residual stream; 0: the placement's default"},
+      {"norm", &C::norm, "kind of every norm", token_norms()},
+      {"affine", &C::affine, "learned parameters of every norm", all_names<Affine>()},
       {"eps", &C::epsilon, "the norm's epsilon"},
       {"layers", &C::layers, "blocks"},
       {"width", &C::width, "d_model"},
@@ -59,22 +59,25 @@ std::span<const Setting> settings() {
       {"ff", &C::feed_forward, "d_ff; 0: 4 × width"},
       {"activation", &C::activation, "activation of the feed-forward",
        all_names<FeedForwardKind>()},
-      {"head", &C::head, "tied: logits by the token embedding", all_names<Head>()},
-      {"init", &C::initialization, "how weights are drawn", all_names<Initialization>()},
-      {"context", &C::context, "bytes that the model sees"},
-      of_run({"dtype", &C::dtype, "bf16: branches and products; the rest is f32", {"f32", "bf16"}}),
-      {"dropout", &C::dropout, "probability, on each branch"},
+      {"head", &C::head, "tied: the logits use the token embedding", all_names<Head>()},
+      {"init", &C::initialization, "initialization of the weights", all_names<Initialization>()},
+      {"context", &C::context, "length of the context in bytes"},
+      of_run({"dtype",
+              &C::dtype,
+              "bf16: for branches and matrix products; the rest is f32",
+              {"f32", "bf16"}}),
+      {"dropout", &C::dropout, "dropout probability of each branch"},
       {"batch", &C::batch, "windows of text in a batch"},
-      {"accumulate", &C::accumulate, "batches whose mean gradient makes a step"},
+      {"accumulate", &C::accumulate, "batches whose gradients are averaged for one step"},
       {"steps", &C::steps, "training steps", {}, kMayChange},
       {"lr", &C::learning_rate, "AdamW's learning rate at its peak"},
       {"warm-up", &C::warm_up, "steps over which the learning rate rises to its peak"},
       {"decay", &C::decay, "learning-rate schedule after warm-up", all_names<train::Decay>()},
       {"last-lr", &C::last_share, "final learning rate as a share of the peak"},
-      {"weight-decay", &C::weight_decay, "decoupled, of weights and embeddings"},
+      {"weight-decay", &C::weight_decay, "decoupled weight decay of weights and embeddings"},
       {"beta1", &C::beta1, "AdamW's decay rate for the mean gradient"},
       {"beta2", &C::beta2, "AdamW's decay rate for the mean squared gradient"},
-      {"clip", &C::clip, "largest norm of the gradient; 0: any"},
+      {"clip", &C::clip, "norm at which gradients are clipped; 0: no clipping"},
       {"seed", &C::seed, "seed of initial weights, windows and dropout"},
       of_run({"validate-every",
               &C::validate_every,
@@ -156,14 +159,14 @@ const Setting& find_setting(std::string_view name, const std::string& what) {
   if (found != settings().end()) return *found;
   std::vector<std::string_view> names;
   for (const Setting& setting : settings()) names.push_back(setting.name);
-  fail(fmt::format("{}: \"{}\" is no setting; expected some of {}", what, name,
+  fail(fmt::format("{}: \"{}\" is not a setting; expected some of {}", what, name,
                    fmt::join(names, ", ")));
 }
 
 namespace {
 
 constexpr std::array<std::string_view, 4> kExpected{"a whole number ≥ 0", "a number", "a text",
-                                                    "a text or a list of texts"};
+                                                    "a string or a list of strings"};
 
 void change(RunConfig& config, const std::string& name, io::Json value, const std::string& file) {
   const Setting& setting = find_setting(name, file);
@@ -183,7 +186,7 @@ void change(RunConfig& config, const std::string& name, io::Json value, const st
 }  // namespace
 
 void update(RunConfig& config, const io::Json& object, const std::string& file) {
-  require(object.is_object(), "{}: is no JSON object of settings", file);
+  require(object.is_object(), "{}: is not a JSON object of settings", file);
   if (object.contains("preset") && object["preset"].is_string()) {
     const auto text = config.text;
     config = find_named(presets(), file + ": preset", object["preset"].get<std::string>()).config;
@@ -268,9 +271,10 @@ void check_unchanged(const RunConfig& then, const RunConfig& now) {
   const io::Json after = to_json(now);
   for (const Setting& setting : settings()) {
     const std::string name(setting.name);
-    require(setting.may_change || before[name] == after[name],
-            "{} is {}, but the run began with {}; a run goes on with the settings it began with",
-            name, io::excerpt(after[name]), io::excerpt(before[name]));
+    require(
+        setting.may_change || before[name] == after[name],
+        "{} is {}, but the run began with {}; a run continues with the settings that it began with",
+        name, io::excerpt(after[name]), io::excerpt(before[name]));
   }
 }
 

@@ -84,13 +84,13 @@ TEST(RunConfig, RefusesWhatIsNoSetting) {
       update(config, object, "run.json");
     };
   };
-  EXPECT_THAT(message_of(3), ThrowsMessage<Error>(HasSubstr("run.json: is no JSON object")));
+  EXPECT_THAT(message_of(3), ThrowsMessage<Error>(HasSubstr("run.json: is not a JSON object")));
   EXPECT_THAT(message_of({{"witdh", 3}}),
-              ThrowsMessage<Error>(HasSubstr(R"(run.json: "witdh" is no setting; expected)")));
+              ThrowsMessage<Error>(HasSubstr(R"(run.json: "witdh" is not a setting; expected)")));
   EXPECT_THAT(message_of({{"width", -3}}),
               ThrowsMessage<Error>(HasSubstr(R"("width" is -3; expected a whole number)")));
   EXPECT_THAT(message_of({{"lr", "fast"}}), ThrowsMessage<Error>(HasSubstr("expected a number")));
-  EXPECT_THAT(message_of({{"text", 3}}), ThrowsMessage<Error>(HasSubstr("a list of texts")));
+  EXPECT_THAT(message_of({{"text", 3}}), ThrowsMessage<Error>(HasSubstr("a list of strings")));
   EXPECT_THAT(message_of({{"preset", "huge"}}),
               ThrowsMessage<Error>(HasSubstr("must be one of tiny, small")));
 }

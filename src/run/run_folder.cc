@@ -54,7 +54,7 @@ void refuse_links(const RunFiles& files) {
 RunLock::RunLock(const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  require(!error, "{}: the run's folder cannot be made: {}", folder, error.message());
+  require(!error, "{}: the run's folder cannot be created: {}", folder, error.message());
   refuse_links(RunFiles(folder));
   const std::string file = (fs::path(folder) / ".lock").string();
   descriptor_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);

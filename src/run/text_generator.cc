@@ -13,8 +13,8 @@ constexpr std::size_t kBytes = 256;
 void check(const Sampling& sampling) {
   require(std::isfinite(sampling.temperature) && sampling.temperature >= 0,
           "temperature is {}, must be at least 0", sampling.temperature);
-  require(sampling.top_k <= kBytes, "top-k is {}, must be at most {}, as many as there are bytes",
-          sampling.top_k, kBytes);
+  require(sampling.top_k <= kBytes,
+          "top-k is {}, must be at most {}, the number of different bytes", sampling.top_k, kBytes);
   require(sampling.top_p > 0 && sampling.top_p <= 1, "top-p is {}, must be above 0 and at most 1",
           sampling.top_p);
 }

@@ -103,8 +103,7 @@ void TrainingRun<T>::resume() {
   const RunState& state = checkpoint.state();
   check_unchanged(state.config, config_);
   require(state.text == fingerprint_,
-          "{}: was trained on another text than what is read now; a run goes on with the text it "
-          "began with",
+          "{}: was trained on a different text; a run continues with the text that it began with",
           files_.checkpoint);
   require(config_.steps >= state.steps, "steps is {}, but the run has made {} already",
           config_.steps, state.steps);

@@ -14,9 +14,10 @@ namespace addnorm {
 template <typename T>
 double cross_entropy(MatrixView<const T> logits, std::span<const std::int32_t> targets,
                      MatrixView<T> d_logits) {
-  require(targets.size() == logits.rows && !targets.empty(),
-          "cross_entropy: there are {} targets for {} rows of logits, must be as many and not none",
-          targets.size(), logits.rows);
+  require(
+      targets.size() == logits.rows && !targets.empty(),
+      "cross_entropy: there are {} targets for {} rows of logits, must be as many, and at least 1",
+      targets.size(), logits.rows);
   kernels::check_optional_shape("cross_entropy", "d_logits", d_logits, logits.rows, logits.cols);
   for (const std::int32_t target : targets) {
     require(target >= 0 && std::size_t(target) < logits.cols,

@@ -177,7 +177,7 @@ TEST(TrainerOnProcesses, RefusesUnequalShares) {
   };
   EXPECT_THAT(
       on_threads(2, message),
-      Each(std::string("trainer: a batch of 5 windows has no equal shares for 2 processes")));
+      Each(std::string("trainer: a batch of 5 windows cannot be shared equally by 2 processes")));
 }
 
 }  // namespace

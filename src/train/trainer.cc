@@ -45,7 +45,7 @@ Trainer<T>::Trainer(Decoder<T>& decoder, const ByteText& text, const TrainerOpti
       targets_(inputs_.size()),
       windows_(options.batch / options.world->size()) {
   require(windows_ * options.world->size() == options.batch,
-          "trainer: a batch of {} windows has no equal shares for {} processes", options.batch,
+          "trainer: a batch of {} windows cannot be shared equally by {} processes", options.batch,
           options.world->size());
   if (options.world->size() > 1) gradient_sum_.emplace(*options.world, buckets(decoder));
   TorchGenerator generator(options_.seed);
