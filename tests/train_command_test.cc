@@ -118,7 +118,8 @@ TEST_F(TrainCommandTest, AConfigurationFileSaysTheSameAsFlags) {
 TEST_F(TrainCommandTest, ResumeBeginsWhereThereIsNothingAndSaysSo) {
   const Result result = run("train --out run --resume --steps 2 "s + kSmall);
   EXPECT_EQ(result.status, 0);
-  EXPECT_EQ(result.err, "addnorm train: --resume: run has no checkpoint, the run begins anew\n");
+  EXPECT_EQ(result.err,
+            "addnorm train: --resume: run has no checkpoint, so the run starts from step 0\n");
   EXPECT_THAT(result.out,
               AllOf(StartsWith("2 layers, width 16, pre-norm"), HasSubstr("2 steps: ")));
 }
@@ -204,16 +205,16 @@ TEST_F(TrainCommandTest, RefusesBadInput) {
                  "the text has 29 bytes, a context of 128 needs at least");
   expect_refused("--out run --text nowhere", "nowhere: cannot be read");
   expect_refused("--out run", "--text: is missing");
-  expect_refused("--out run --config bad.json "s, R"("wdith" is no setting)");
+  expect_refused("--out run --config bad.json "s, R"("wdith" is not a setting)");
   expect_refused("--out run --config no.json",
                  "no.json: is not JSON: line 2, column 3: unexpected width, expected a key");
   expect_refused("--out run --config twice.json",
-                 R"(twice.json: column 20: the key "width" stands twice)");
+                 R"(twice.json: column 20: the key "width" occurs twice)");
   expect_refused("--out run --config deep.json", "deep.json: column 42: nested more than 32 deep");
   expect_refused("--out run --config no.json --preset tiny",
-                 "--preset: no.json has the settings already");
+                 "--preset: cannot be combined with --config no.json");
   write("config.json", R"({"something": "else"})");
-  expect_refused("--out . "s + kSmall, R"("something" is no setting)");
+  expect_refused("--out . "s + kSmall, R"("something" is not a setting)");
   expect_refused("--out run --text text --preset huge", "must be one of tiny, small");
   expect_refused("--out run --text text --norm batch", "must be one of layer, rms");
   expect_refused("--out run --text text --heads 5", "5 heads do not divide the width of 192");

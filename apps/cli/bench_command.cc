@@ -104,7 +104,7 @@ std::vector<bench::Kernel> chosen_kernels(const BenchFlags& flags) {
     require(found != all.end(), "--kernel: '{}' is unknown; expected all or some of {}", name,
             kernel_names());
     require(found->add || !flags.in_place,
-            "--in-place: {} adds nothing that could be overwritten; expected add_{}", name, name);
+            "--in-place: {} has no sum to overwrite; expected add_{}", name, name);
     kernels.push_back(*found);
     kernels.back().in_place = flags.in_place;
   }
@@ -265,11 +265,12 @@ Command bench_command(CLI::App& program) {
   CLI::Option* shape = add_list(*app, "--shape", flags->shapes,
                                 "rows and features (default: six shapes from 8192x4096 to 16x512)");
   add_list(*app, "--dtype", flags->dtypes,
-           fmt::format("types of storage (default {})", fmt::join(bench::all_dtypes(), ",")));
+           fmt::format("storage types (default {})", fmt::join(bench::all_dtypes(), ",")));
   add_count(*app, "--threads", flags->threads, "threads for each library (default: all)");
-  add_count(*app, "--repeats", flags->repeats, "samples, of which the median counts (default 9)");
-  add_switch(*app, "--in-place", flags->in_place, "the stream and its gradient are overwritten");
-  add_switch(*app, "--sweep", flags->sweep, "every shape, against oneDNN")->excludes(shape);
+  add_count(*app, "--repeats", flags->repeats,
+            "number of samples; the median is reported (default 9)");
+  add_switch(*app, "--in-place", flags->in_place, "overwrite the stream and its gradient");
+  add_switch(*app, "--sweep", flags->sweep, "compare every shape with oneDNN")->excludes(shape);
   add_list(*app, "--rival", flags->rivals,
            fmt::format("libraries in Python: none, or some of {} (default the first two)",
                        fmt::join(rival_names(), ",")));
@@ -282,7 +283,7 @@ Command bench_command(CLI::App& program) {
       ->type_name("NAME")
       ->needs(plan);
   CLI::Option* accuracy =
-      add_switch(*app, "--accuracy", flags->accuracy, "largest errors instead of times");
+      add_switch(*app, "--accuracy", flags->accuracy, "print the largest errors instead of times");
   for (const char* other : {"--kernel", "--shape", "--dtype", "--threads", "--repeats",
                             "--in-place", "--sweep", "--json", "--plan"}) {
     accuracy->excludes(app->get_option(other));

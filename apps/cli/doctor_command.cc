@@ -81,7 +81,7 @@ doctor::Tokens read_tokens(const std::string& file) {
           io::shape_text(shape));
   for (const std::int64_t id : array.values) {
     require(id >= 0 && id <= std::numeric_limits<std::int32_t>::max(),
-            "{}: holds {}, which is no token", file, id);
+            "{}: holds {}, which is not a token", file, id);
   }
   return {.ids = {array.values.begin(), array.values.end()},
           .batch = shape.size() == 2 ? shape[0] : 1,
@@ -168,7 +168,7 @@ report::Diagnosis judged(doctor::Subject subject, const train::ByteText* text,
   if (text != nullptr) subject.unigram_loss = text->unigram_loss();
   report::Diagnosis diagnosis = report::diagnose(std::move(subject), flags.ignore);
   if (!flags.prove) return diagnosis;
-  require(text != nullptr, "--text: is missing; the text of {} is not where it was",
+  require(text != nullptr, "--text: is missing; the text of {} is no longer in its place",
           diagnosis.subject.name);
   note_if_nothing_to_prove(diagnosis);
   diagnosis.proofs =
@@ -194,7 +194,7 @@ doctor::Subject examined(doctor::OpenedModel opened, const train::ByteText* text
   if (!flags.logits.empty()) write_output(opened.model, tokens, flags.logits);
   doctor::examine(opened.model, tokens, opened.subject);
   const bool is_lost = opened.subject.config && text == nullptr && flags.tokens.empty();
-  if (is_lost) opened.subject.measured_on += " (its text is not where it was)";
+  if (is_lost) opened.subject.measured_on += " (its text is no longer in its place)";
   return std::move(opened.subject);
 }
 
@@ -230,7 +230,8 @@ report::Diagnosis diagnose_model(const std::string& path, const DoctorFlags& fla
       !flags.prove || !flags.tokens.empty(),
       "--prove: requires --tokens from text that the model was trained on; recipes are compared "
       "by their loss");
-  require(flags.text.empty(), "--text: {} is no run; --tokens gives a model its tokens", path);
+  require(flags.text.empty(), "--text: {} is not a run; use --tokens to give a model its tokens",
+          path);
   doctor::OpenedModel opened = doctor::open_model(path);
   const model::Recipe recipe = opened.model.recipe();
   doctor::Subject subject = examined(std::move(opened), nullptr, flags);
@@ -247,8 +248,8 @@ report::Diagnosis diagnose_model(const std::string& path, const DoctorFlags& fla
 
 report::Diagnosis diagnose_profile(const std::string& file, const DoctorFlags& flags) {
   require(flags.logits.empty() && flags.tokens.empty() && flags.text.empty(),
-          "{}: is a profile, nothing is run: no --tokens, --logits, --text", file);
-  require(!flags.prove, "--prove: {} is a profile, nothing can be tried", file);
+          "{}: is a profile, so nothing is run; leave out --tokens, --logits and --text", file);
+  require(!flags.prove, "--prove: {} is a profile, so no fix can be tried", file);
   return report::diagnose(doctor::read_profile(file), flags.ignore);
 }
 
@@ -313,12 +314,13 @@ Command doctor_command(CLI::App& program) {
   add_file(*app, "--compare", flags->compare, "a second target, compared with this one")
       ->type_name("TARGET");
   add_file(*app, "--tokens", flags->tokens, "ids to run the model on: .npy of int32 or int64");
-  add_file(*app, "--logits", flags->logits, "where the model's output for them goes, as .npy");
-  add_count(*app, "--seed", flags->seed, "of random tokens (default 0)");
-  add_text(*app, flags->text)->description("of a run, or of settings (default: what they name)");
-  add_switch(*app, "--prove", flags->prove, "try the fixes that can be tried");
+  add_file(*app, "--logits", flags->logits, "file for the model's logits of these tokens, as .npy");
+  add_count(*app, "--seed", flags->seed, "seed of the random tokens (default 0)");
+  add_text(*app, flags->text)
+      ->description("text of a run or of settings (default: the files that they name)");
+  add_switch(*app, "--prove", flags->prove, "try the fixes, where that is possible");
   add_count(*app, "--prove-steps", flags->prove_steps, "training steps for --prove (default 300)");
-  add_file(*app, "--html", flags->html, "where a page with curves goes");
+  add_file(*app, "--html", flags->html, "file for an HTML page with curves");
   add_switch(*app, "--json", flags->json, "print one JSON document");
   app->add_option("--ignore", flags->ignore,
                   "leave out findings: a rule, or \"rule@layer 2\"; may be given several times")

@@ -58,10 +58,12 @@ Command generate_command(CLI::App& program) {
                   "text to continue (default: a new line); -: from standard input");
   add_count(*app, "--tokens", flags->tokens, "bytes to write (default 500)");
   add_number(*app, "--temperature", flags->sampling.temperature,
-             "divides the logits; 0: always the likeliest byte (default 0.8)");
-  add_count(*app, "--top-k", flags->sampling.top_k, "only the k likeliest; 0: all (default 0)");
-  add_number(*app, "--top-p", flags->sampling.top_p,
-             "only the likeliest that together reach this probability (default 1)");
+             "temperature, which divides the logits; 0: always the likeliest byte (default 0.8)");
+  add_count(*app, "--top-k", flags->sampling.top_k,
+            "sample only from the k likeliest bytes; 0: from all (default 0)");
+  add_number(
+      *app, "--top-p", flags->sampling.top_p,
+      "sample only from the likeliest bytes that together reach this probability (default 1)");
   add_count(*app, "--seed", flags->seed, "the same seed writes the same text (default 0)");
   app->footer(kGenerateExamples);
   return {app, [flags] { return generate(*flags); }};

@@ -152,7 +152,7 @@ std::vector<io::OutputFile> normalize(const NormFlags& flags, const io::Shape& s
 ExitStatus run(NormFlags flags) {
   if (flags.unit_offset) flags.norm.gamma_form = GammaForm::kOnePlus;
   require((flags.norm.kind == NormKind::kGroup) == (flags.norm.groups > 0),
-          "--groups: is {}; expected at least 1 for --kind group, and none for the others",
+          "--groups: is {}; expected at least 1 for --kind group, and no --groups for other kinds",
           flags.norm.groups);
   io::NpyArray input = io::read_npy(flags.input);
   io::write_files(
@@ -170,8 +170,9 @@ Command norm_command(CLI::App& program) {
   add_file(*app, "--output", flags->output, "file for the normalized array")->required();
   add_choice(*app, "--kind", flags->norm.kind, "which values share a mean (default layer)",
              kNormsWithStatistics);
-  add_count(*app, "--groups", flags->norm.groups, "of the channels, for --kind group");
-  CLI::Option* residual = add_file(*app, "--residual", flags->residual, "is added to the input");
+  add_count(*app, "--groups", flags->norm.groups, "number of groups of channels, for --kind group");
+  CLI::Option* residual =
+      add_file(*app, "--residual", flags->residual, "file with an array to add to the input");
   add_file(*app, "--sum", flags->sum, "file for input + residual")->needs(residual);
   add_file(*app, "--gamma", flags->gamma, "γ (default 1)");
   add_file(*app, "--beta", flags->beta, "β (default 0)");
@@ -179,7 +180,7 @@ Command norm_command(CLI::App& program) {
   add_switch(*app, "--unit-offset", flags->unit_offset, "γ stands for 1 + γ, as Gemma stores it");
   CLI::Option* dy = add_file(*app, "--grad-output", flags->grad_output, "gradient of the output");
   CLI::Option* dx = add_file(*app, "--grad-input", flags->grad_input,
-                             "where the gradient of what is normalized goes");
+                             "file for the gradient of the normalized input");
   dx->needs(dy);
   dy->needs(dx);
   add_file(*app, "--grad-gamma", flags->grad_gamma, "file for the gradient of γ")->needs(dx);

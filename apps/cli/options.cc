@@ -87,10 +87,10 @@ CLI::Option* add_rows(CLI::App& app, const std::string& flag,
         append_numbers(flag, text, rows.back());
         continue;
       }
-      require(!rows.back().empty(), "{}: there are none before a /", flag);
+      require(!rows.back().empty(), "{}: expected numbers before each /", flag);
       rows.emplace_back();
     }
-    require(!rows.back().empty(), "{}: there are none behind the last /", flag);
+    require(!rows.back().empty(), "{}: expected numbers after the last /", flag);
   };
   return app.add_option_function<std::vector<std::string>>(flag, read, help);
 }

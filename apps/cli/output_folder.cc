@@ -13,7 +13,7 @@ std::vector<std::string> prepare_outputs(const std::string& folder,
   namespace fs = std::filesystem;
   std::error_code error;
   fs::create_directories(folder, error);
-  require(!error, "--out: {} cannot be made: {}", folder, error.message());
+  require(!error, "--out: {} cannot be created: {}", folder, error.message());
   std::vector<std::string> files(names.size());
   std::ranges::transform(names, files.begin(), [&](const std::string& name) {
     return (fs::path(folder) / name).string();

@@ -1,3 +1,5 @@
+#include "cli/program.h"
+
 #include <fcntl.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -21,7 +23,6 @@
 #include "cli/manual.h"
 #include "cli/options.h"
 #include "cli/processes.h"
-#include "cli/program.h"
 #include "io/file.h"
 
 namespace addnorm::cli {
@@ -74,7 +75,7 @@ ExitStatus execute(CLI::App& program, const std::vector<Command>& commands,
                    std::vector<std::string> arguments) {
   const std::string name = arguments.empty() ? "" : arguments[0];
   require(name != "check",
-          "check: runs a PyTorch model, which the Python package does: python -m addnorm check");
+          "check: runs a PyTorch model and needs the Python package; use python -m addnorm check");
   require(name.empty() || name.starts_with('-') ||
               std::ranges::any_of(commands, [&](auto& c) { return c.app->check_name(name); }),
           "'{}' is not a command; {}", name, expected_commands(program));
@@ -119,9 +120,8 @@ ExitStatus run(std::vector<std::string> arguments) {
   program.formatter(std::make_shared<Formatter>());
   program.set_version_flag("--version", "addnorm " ADDNORM_VERSION);
   program
-      .add_option_function<std::uint64_t>(
-          "--pipe-limit", io::limit_pipes,
-          "how much to read of a pipe or device at most (default 1GiB)")
+      .add_option_function<std::uint64_t>("--pipe-limit", io::limit_pipes,
+                                          "most bytes to read from a pipe or device (default 1GiB)")
       ->type_name("SIZE")
       ->transform(CLI::AsSizeValue(false))
       ->transform([](const std::string& size) {  // CLI11 runs the last transformation first

@@ -135,7 +135,7 @@ class SiteSteps {
       if (form_.reads_carried) add_carried();
       add_read();
     }
-    add_norm(t_.before, {z(), "h", ", what F sees"});
+    add_norm(t_.before, {z(), "h", ", the input of F"});
     if (t_.branch.empty()) return;
     add_branch();
     if (form_.several()) {
@@ -187,7 +187,7 @@ std::string SiteSteps::how(char letter, const MixForm& mix, std::size_t to,
                            std::size_t from) const {
   using Source = MixForm::Source;
   constexpr std::string_view kSources[] = {"", "all lanes of the token",
-                                           "what the sublayer before has read",
+                                           "the input of the sublayer before",
                                            "the lane that they belong to", "the last lane"};
   bool learned = false;
   for (std::size_t i = 0; i < to * from; ++i) {
@@ -195,10 +195,11 @@ std::string SiteSteps::how(char letter, const MixForm& mix, std::size_t to,
   }
   std::string text = fmt::format("{}: {}.", letter, mix.formula);
   if (mix.source == Source::kPrevious && t_.place.site() == 0) {
-    text += " No sublayer stands before the first one: it takes the first lane alone.";
+    text += " There is no sublayer before the first one, which takes the first lane alone.";
   } else if (mix.source != Source::kNone && mix.made(t_.place)) {
     text += fmt::format(
-        " Made of {} by weights that start at 0: at first they are the same for all tokens.",
+        " Computed from {} with weights that start at 0, so at first they are the same for all "
+        "tokens.",
         kSources[static_cast<std::size_t>(mix.source)]);
   } else {
     const bool elsewhere = mix.formula.find("learned") != mix.formula.npos;
@@ -216,7 +217,7 @@ void SiteSteps::add_stream() {
     steps_.push_back({"Input", "x", "", first, names("x", first), kCyan, kStream});
     return;
   }
-  std::string what = form_.grows ? "X, all that was kept so far" : "X, the lanes as given";
+  std::string what = form_.grows ? "X, all lanes kept so far" : "X, the lanes as given";
   if (t_.begins && form_.splits_features) {
     what = fmt::format("X, the features of x in {} parts", t_.lanes.size());
   } else if (t_.begins) {
@@ -249,10 +250,10 @@ void SiteSteps::add_norm(const std::optional<lab::NormTrace>& norm, const NormWo
 }
 
 void SiteSteps::add_branch() {
-  const std::string who =
-      p_.sublayers == Sublayers::kParallel ? "attention and feed-forward together give back"
-      : t_.place.sublayer == SublayerKind::kAttention ? "attention gives back"
-                                                      : "feed-forward gives back";
+  const std::string who = p_.sublayers == Sublayers::kParallel
+                              ? "attention and feed-forward together return"
+                          : t_.place.sublayer == SublayerKind::kAttention ? "attention returns"
+                                                                          : "feed-forward returns";
   steps_.push_back({"Branch", fmt::format("{}, what {}", F(), who), "", t_.branch,
                     names("F", t_.branch), kOrange, kStream});
   add_norm(t_.inside, {F(), "f"});
@@ -290,7 +291,7 @@ void SiteSteps::add_carried() {
   } else if (changes == Changes::kAppend) {
     const std::string begins = combination(t_.carry.back());
     add_text("Carry", "the lanes stay, and one is appended",
-             begins == "0" ? fmt::format("Lane {} takes nothing of the others.\n", n)
+             begins == "0" ? fmt::format("Lane {} takes nothing from the others.\n", n)
                            : wrapped(how('A', form_.carry, 1, n)) +
                                  wrapped(fmt::format("lane {} begins with {}", n, begins)));
   } else {
@@ -374,7 +375,7 @@ std::string site_trace_text(const lab::SiteTrace& t, int width) {
                      report::paint(report::Ink::kFaint, where) + "\n\n" +
                      draw(SiteSteps(t, width).take(), width);
   if (t.branch.empty()) {
-    text += report::paint(report::Ink::kFaint, "\n--branch says what F gives back.\n");
+    text += report::paint(report::Ink::kFaint, "\n--branch sets the output of F.\n");
   }
   return text;
 }

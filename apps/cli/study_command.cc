@@ -76,7 +76,7 @@ Command study_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand(
       "study", "Train small Transformers on text and show which stacks keep signal and gradient");
   add_text(*app, flags->text);
-  add_list(*app, "--placement", options.placements, "placements to compare, with commas between")
+  add_list(*app, "--placement", options.placements, "placements to compare, separated by commas")
       ->type_name(placement_names())
       ->option_text("LIST");
   add_count(*app, "--seeds", options.seeds, "models for each placement (3)");

@@ -80,8 +80,8 @@ ExitStatus run_short_form(const TraceFlags& flags, lab::TracePlacement placement
 
 ExitStatus run(const TraceFlags& flags) {
   require(!flags.lanes.empty(),
-          "VALUES: there are none; expected at least one number before the "
-          "flags, as in '{} trace 1 2 3 4 --gamma 2'",
+          "VALUES: is missing; expected at least one number before the flags, as in '{} trace 1 2 "
+          "3 4 --gamma 2'",
           called_program());
   const lab::TraceSite site = lab::find_site({.placement = flags.placement,
                                               .layers = flags.layers,
@@ -112,22 +112,22 @@ Command trace_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand("trace", "Show Add & Norm of one token, step by step");
   add_rows(*app, "VALUES", flags->lanes, "the token's features, x; or its lanes, as 1 2 / 3 4")
       ->type_name("");
-  add_numbers(*app, "--branch", flags->branch, "what the sublayer F gives back, as many as x")
+  add_numbers(*app, "--branch", flags->branch, "output of the sublayer F, as many numbers as x")
       ->type_name("VALUES");
   app->add_option("--placement", flags->placement, "where residual and norms stand (default post)")
       ->type_name(placement_names())
       ->option_text("NAME[/NAME][:N+...]");
   add_count(*app, "--lanes", flags->start_lanes,
-            "of the stream, where the placement lets one choose");
+            "number of lanes of the stream, where the placement allows a choice");
   add_count(*app, "--layers", flags->layers,
-            fmt::format("of the stack (default {})", flags->layers));
-  add_count(*app, "--layer", flags->layer, "from 1 (default the first)");
+            fmt::format("number of layers of the stack (default {})", flags->layers));
+  add_count(*app, "--layer", flags->layer, "layer, counted from 1 (default the first)");
   add_choice(
       *app, "--sublayer", {"attention", "feed_forward"},
       [flags](std::size_t place) { flags->sublayer = static_cast<SublayerKind>(place); },
-      "which of the layer's two (default the first)");
+      "sublayer of the layer (default the first)");
   add_choice(*app, "--norm", flags->norm.kind, "LayerNorm, the default, or RMSNorm", kRowNorms);
-  add_numbers(*app, "--gamma", flags->gamma, "γ, one number or one for each of x (default 1)")
+  add_numbers(*app, "--gamma", flags->gamma, "γ, one number or one for each feature (default 1)")
       ->type_name("G");
   add_numbers(*app, "--beta", flags->beta, "β, the same (default 0)")->type_name("B");
   add_norm_options(*app, flags->norm);

@@ -19,7 +19,7 @@ void add_sum(std::vector<Step>& steps, const lab::Trace& trace, const std::strin
   std::vector<std::string> sums = column(trace.x);
   const std::vector<std::string> branch = column(trace.branch);
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += fmt::format(" + {} =", branch[i]);
-  steps.push_back({"Branch", f + ", what attention or feed-forward gives back", "", trace.branch,
+  steps.push_back({"Branch", f + ", the output of attention or feed-forward", "", trace.branch,
                    names("F", trace.branch), kOrange, kStream});
   steps.push_back({"Add", "s = x + " + f, "", trace.sum, sums, kYellow, kStream});
 }
@@ -44,8 +44,8 @@ std::string trace_text(const lab::Trace& trace, const lab::TraceArgs& args, int 
       return {statistics_step(norm, {of, {}, ", but nothing is normalized"}, width)};
     }
     const bool feeds_branch = of_x && has_branch;
-    return norm_steps(norm, feeds_branch ? NormWords{of, "h", ", what F sees"} : NormWords{of, "y"},
-                      width);
+    return norm_steps(
+        norm, feeds_branch ? NormWords{of, "h", ", the input of F"} : NormWords{of, "y"}, width);
   };
   std::vector<Step> steps{{"Input", "x", "", trace.x, names("x", trace.x), kCyan, kStream}};
   if (of_x) append(steps, steps_of_norm());

@@ -39,7 +39,7 @@ std::optional<run::RunConfig> first_configuration(const run::RunFiles& files) {
 /// few settings.
 run::RunConfig configuration(const TrainFlags& flags, const run::RunFiles& files) {
   require(flags.config.empty() || !flags.settings.gives("preset"),
-          "--preset: {} has the settings already", flags.config);
+          "--preset: cannot be combined with --config {}, which has all settings", flags.config);
   const auto before = flags.resume ? first_configuration(files) : std::nullopt;
   run::RunConfig config = before.value_or(run::RunConfig());
   if (!flags.config.empty()) {
@@ -67,7 +67,8 @@ void check_resume(const TrainFlags& flags, const run::RunFiles& files) {
           "--out: {} has a checkpoint already; use --resume to continue, or choose another folder",
           flags.out);
   if (flags.resume && !has_checkpoint && is_first_process()) {
-    fmt::print(stderr, "addnorm train: --resume: {} has no checkpoint, the run begins anew\n",
+    fmt::print(stderr,
+               "addnorm train: --resume: {} has no checkpoint, so the run starts from step 0\n",
                flags.out);
   }
 }
@@ -113,8 +114,8 @@ Command train_command(CLI::App& program) {
   const auto flags = std::make_shared<TrainFlags>();
   CLI::App* app = program.add_subcommand("train", "Train a language model over bytes");
   add_file(*app, "--out", flags->out, "folder of the run (required)")->type_name("RUN");
-  add_switch(*app, "--resume", flags->resume, "go on with the folder's last checkpoint");
-  add_file(*app, "--config", flags->config, "settings as JSON, as config.json has them");
+  add_switch(*app, "--resume", flags->resume, "continue from the folder's last checkpoint");
+  add_file(*app, "--config", flags->config, "JSON file of settings, in the form of config.json");
   flags->settings.add_to(*app, run::RunConfig(), [](const run::Setting&) { return true; });
   app->footer(train_help());
   return {app, [flags] { return run(*flags); }};

@@ -92,8 +92,8 @@ std::string end_text(const run::RunOutcome& outcome, const run::RunFiles& files)
                   : "There was no checkpoint yet.\n");
     case run::RunOutcome::End::kStopped:
       return fmt::format(
-          "Stopped after step {}, with a checkpoint. Go on with:\n"
-          "  {} train --resume --out {}\n",
+          "Stopped after step {}, with a checkpoint. Continue with:\n  {} train --resume --out "
+          "{}\n",
           outcome.steps, called_program(), shell_word(files.folder));
     default:
       return fmt::format(
@@ -107,7 +107,7 @@ std::string end_text(const run::RunOutcome& outcome, const run::RunFiles& files)
 void TrainWatch::step(const run::StepMetrics& m) {
   if (!bar_) {
     bar_.emplace(screen_, "training", steps_, m.step);
-    if (m.step > 1) terminal_.print("Going on after step {}\n", m.step - 1);
+    if (m.step > 1) terminal_.print("Continuing after step {}\n", m.step - 1);
     first_ = m;
   }
   last_ = m;
