@@ -240,7 +240,7 @@ void SiteSteps::add_read() {
                                                    : "z";
     text += wrapped(fmt::format("{} = {}", part, combination(t_.read[i])));
   }
-  if (form_.reads(t_.place) > 1) text += "Values are what passes through. Below is their z.\n";
+  if (form_.reads(t_.place) > 1) text += "The z below is that of the values.\n";
   steps_.push_back({"Read", "z = a·" + of, text, t_.z, names("z", t_.z), kCyan, kStream});
 }
 
@@ -251,10 +251,10 @@ void SiteSteps::add_norm(const std::optional<lab::NormTrace>& norm, const NormWo
 
 void SiteSteps::add_branch() {
   const std::string who = p_.sublayers == Sublayers::kParallel
-                              ? "attention and feed-forward together return"
-                          : t_.place.sublayer == SublayerKind::kAttention ? "attention returns"
-                                                                          : "feed-forward returns";
-  steps_.push_back({"Branch", fmt::format("{}, what {}", F(), who), "", t_.branch,
+                              ? "attention and feed-forward together"
+                          : t_.place.sublayer == SublayerKind::kAttention ? "attention"
+                                                                          : "feed-forward";
+  steps_.push_back({"Branch", fmt::format("{}, the output of {}", F(), who), "", t_.branch,
                     names("F", t_.branch), kOrange, kStream});
   add_norm(t_.inside, {F(), "f"});
   add_update();
@@ -273,7 +273,9 @@ void SiteSteps::add_update() {
     for (std::string& label : labels) label += " =";
   } else if (p_.update == Update::kGated) {
     formula = fmt::format("u = σ(W·{1} + b) ⊙ ({0} − {1})", f, x);
-    text = "W starts random and is 0 here; b starts at −1, so the gate is σ(−1) = 0.2689.\n";
+    text =
+        "W starts with random numbers, but is 0 here; b starts at −1, so the gate is σ(−1) = "
+        "0.2689.\n";
     for (std::string& label : labels) label = fmt::format("0.2689 × ({}) =", label);
   } else {
     formula = fmt::format(

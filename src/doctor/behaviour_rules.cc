@@ -115,8 +115,8 @@ constexpr BehaviourRule kBehaviourRules[] = {
      "the last rows of the mask"},
     {"eval-noise", exceeds_limit, kSuspicious, kNote,
      "two evaluations of one batch differ by {percent:.3g} %{more}", "the same output twice",
-     "F.dropout(x, p, training=self.training); modules with dropout as attributes, not in plain "
-     "lists"},
+     "use F.dropout(x, p, training=self.training); keep modules with dropout as attributes, not in "
+     "plain lists"},
     {"gradient-missing", exceeds_limit, kBroken, kSuspicious,
      "{value:.0f} values change the loss and get no gradient",
      "a gradient for every trained parameter that changes the loss",
@@ -150,7 +150,8 @@ constexpr BehaviourRule kBehaviourRules[] = {
      "{limit:.3g}·q·k, as in {detail}", "use one factor in all layers"},
     {"softmax-axis", exceeds_limit, kBroken, kSuspicious,
      "the softmax runs over {detail}, and the product with the values sums over keys",
-     "weights that add up to 1 for each query", "softmax(dim=-1) of scores [..., queries, keys]"},
+     "weights that add up to 1 for each query",
+     "use softmax(dim=-1) of scores [..., queries, keys]"},
     {"attention-constant", exceeds_limit, kSuspicious, kSuspicious,
      "its {detail} are the same for all tokens", "{detail} that depend on the token",
      "check what the projection reads; look for a broadcast, or for an index that selects a single "
@@ -212,11 +213,11 @@ constexpr BehaviourRule kBehaviourRules[] = {
      "if this is intended, requires_grad_(False) saves the work of their gradients"},
     {"initial-loss", is_confident_guess, kSuspicious, kSuspicious,
      "the loss before training is {value:.4g}", "about ln V = {limit:.4g}, of {detail}",
-     "smaller weights in the head, or a factor 1/√d before it where it is tied to an embedding of "
+     "use smaller weights in the head, or a factor 1/√d before it if it is tied to an embedding of "
      "N(0, 1)"},
     {"update-ratio", overwrites, kSuspicious, kSuspicious,
      "one step changes a weight by {percent:.3g} % of its size, in the median over matrices",
-     "at most half", "a lower learning rate, or larger weights"},
+     "at most half", "use a lower learning rate or larger weights"},
     {"update-ratio", is_rounded_away, kSuspicious, kSuspicious,
      "one step changes a weight by {value:.2g} of its size, which {detail} rounds away",
      "at least {limit:.2g}, half of the distance between neighbouring numbers",
@@ -242,7 +243,7 @@ constexpr BehaviourRule kBehaviourRules[] = {
      "{value:.0f} parameters differ between processes, this one first{more}",
      "the same parameters in all processes",
      "average the gradients of all parameters over the processes, as DistributedDataParallel does; "
-     "begin with the same weights"},
+     "start with the same weights"},
     {"decay-uneven", is_odd, kSuspicious, kSuspicious,
      "weight decay of {value:.3g} applies to {detail}", "{limit:.3g}, as for most matrices",
      "put all matrices into one group, unless this is intended"},

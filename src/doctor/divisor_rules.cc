@@ -177,8 +177,7 @@ void find_lost_depth_scale(const Subject& subject, Findings& findings) {
          .what = fmt::format("its output is {:.3g} times the normalized row", scale),
          .because =
              fmt::format("1/√{} = {:.3g}{}", norm.site.layer + 1, expected, by_placement(subject)),
-         .fix =
-             "scale the norm's output by 1/√l; a buffer that no checkpoint keeps must be made anew",
+         .fix = "scale the norm's output by 1/√l; recompute buffers that checkpoints do not store",
          .measured = scale,
          .expected = expected});
   });

@@ -176,7 +176,7 @@ void find_rising_loss(const Subject& subject, Findings& findings) {
       .where = "training",
       .what = fmt::format("the training loss was {:.2f}, and is {:.2f} now", best, last),
       .because = "a loss that falls, or stays; both are medians of 20 steps",
-      .fix = "a lower learning rate or a longer warm-up",
+      .fix = "use a lower learning rate or a longer warm-up",
       .measured = last / best,
       .expected = 1,
       .remedies = calmer(subject)};
@@ -226,8 +226,9 @@ void find_stalled_training(const Subject& subject, Findings& findings) {
       .because = fmt::format("below {:.2f}, {:.0f} % of the loss of byte frequencies alone", limit,
                              100 * kStalled),
       .fix = !has_norms(subject) ? "add a norm to every sublayer, or use smaller initial weights"
-             : is_post_norm(subject) ? "a longer warm-up (Xiong et al. 2020), a lower learning rate"
-                                     : "another learning rate: 1e-4 to 1e-2 is usual with AdamW",
+             : is_post_norm(subject)
+                 ? "use a longer warm-up (Xiong et al. 2020) or a lower learning rate"
+                 : "use another learning rate: 1e-4 to 1e-2 is usual with AdamW",
       .measured = loss,
       .expected = limit,
       .remedies = livelier(subject, loss)};

@@ -97,19 +97,21 @@ TraceSite find_site(const SiteArgs& args) {
                         fitting.emplace_back(placement, place);
                       }
                     });
-  require(!fitting.empty(), "sublayer: attention and feed_forward of placement \"{}\" are one site",
+  require(!fitting.empty(),
+          "sublayer: placement \"{}\" has one site for attention and feed_forward; expected no "
+          "sublayer",
           args.placement);
   // A stream that grows has the given number of lanes at one place at most.
   const auto found = std::ranges::find_if(fitting, [&](const auto& at) {
     return !at.first.lanes.grows || at.second.lanes == args.given_lanes;
   });
-  require(found != fitting.end(), "x: {}; expected {} to {}, as placement \"{}\" has there",
+  require(found != fitting.end(), "x: has {}; expected {} to {} for placement \"{}\" there",
           count(args.given_lanes), fitting.front().second.lanes, fitting.back().second.lanes,
           args.placement);
   std::tie(site.placement, site.place) = *found;
   starting_lanes(site.placement, site.placement.lanes.grows ? 0 : site.place.lanes);
   require(args.given_lanes == 1 || args.given_lanes == site.place.lanes,
-          "x: {}; expected 1 or {}, as placement \"{}\" has in {}", count(args.given_lanes),
+          "x: has {}; expected 1 or {} for placement \"{}\" in {}", count(args.given_lanes),
           site.place.lanes, args.placement, words(site.place));
   return site;
 }

@@ -276,7 +276,7 @@ TEST(SiteTrace, RejectsWhatDoesNotFit) {
   expect_error(site({.placement = "mhc", .lanes = 4, .given_lanes = 3}),
                "3 lanes; expected 1 or 4");
   expect_error(site({.placement = "parallel", .sublayer = SublayerKind::kFeedForward}),
-               "are one site");
+               "has one site");
   expect_error(site({.placement = "attention-residuals", .layer = 2}), "1 lane; expected 3 to 4");
   expect_error(site({.placement = "attention-residuals", .layers = 2, .given_lanes = 5}),
                "5 lanes; expected 1 to 4");
