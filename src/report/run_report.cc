@@ -137,7 +137,7 @@ std::string run_html(const run::RunConfig& config, const run::RunFiles& files) {
                 "and the validation loss.")
         .figure(step_chart(metrics, "Gradient norm", "gradient norm", AxisScale::kLog,
                            &run::StepMetrics::gradient_norm),
-                "Of all parameters together, before clipping.")
+                "The norm of all parameters together, before clipping.")
         .figure(step_chart(metrics, "Learning rate", "learning rate", AxisScale::kLinear,
                            &run::StepMetrics::learning_rate),
                 "AdamW's.");
