@@ -194,7 +194,7 @@ TEST_F(CliTest, TraceShowsLanes) {
     EXPECT_THAT(text, HasSubstr(part));
   }
   EXPECT_THAT(run("trace 1 2 --placement mhc").out,
-              AllOf(HasSubstr("0.7311·lane 0 + 0.2689·lane 1"), HasSubstr("--branch says"),
+              AllOf(HasSubstr("0.7311·lane 0 + 0.2689·lane 1"), HasSubstr("--branch sets"),
                     Not(HasSubstr("Branch"))));
   EXPECT_EQ(run_json("trace 1 2 --placement mhc --lanes 7 --json")["lanes"].size(), 7u);
 }
@@ -324,8 +324,7 @@ TEST_F(CliTest, BenchRefusesBadFlags) {
       {"--threads 0", "--threads: is 0; expected 1 to 1024"},
       {"--threads many", "--threads: 'many' is not a whole number"},
       {"--repeats 0", "--repeats: is 0; expected at least 1"},
-      {"--in-place --kernel rms_norm",
-       "--in-place: rms_norm adds nothing that could be overwritten"},
+      {"--in-place --kernel rms_norm", "--in-place: rms_norm has no sum to overwrite"},
       {"--sweep --shape 4x8", "excludes"},
       {"--accuracy --json", "excludes"},
       {"--python", "--python"},

@@ -83,7 +83,7 @@ TEST_F(DoctorCommandTest, ReadsGgufFiles) {
   std::string unwrapped = sound.out;  // line breaks depend on the folder's name
   std::ranges::replace(unwrapped, '\n', ' ');
   EXPECT_THAT(unwrapped, AllOf(HasSubstr("llama3.gguf: llama, pre-norm, RMSNorm, ε 1e-05"),
-                               HasSubstr("No number by layer differs")));
+                               HasSubstr("No per-layer number differs")));
   write("short.gguf", io::read_file(file).substr(0, 20'000));
   const Result broken = run("doctor short.gguf");
   EXPECT_EQ(broken.status, 2);
@@ -95,7 +95,7 @@ TEST_F(DoctorCommandTest, HoldsTwoProfilesSideBySide) {
   const std::string sound = kProfiles + "gpt2_sound_0_0.jsonl";
   const Result same = run("doctor " + sound + " --compare " + sound);
   EXPECT_EQ(same.status, 0) << same.err;
-  EXPECT_THAT(same.out, HasSubstr("No number by layer differs"));
+  EXPECT_THAT(same.out, HasSubstr("No per-layer number differs"));
   const Result port = run("doctor " + sound + " --compare " + kProfiles +
                           "gpt2_residual_twice_2_feed_forward.jsonl");
   EXPECT_THAT(port.out, AllOf(HasSubstr("new: residual-twice, layer 2, feed-forward"),
@@ -226,9 +226,10 @@ TEST_F(DoctorCommandTest, RefusesSpoiltModels) {
   expect("llama", weights, "no tensor", replace("1.mlp.up_proj.weight", "1.mlp.up_proj.height"));
   expect("llama", weights, "shape", replace("\"shape\":[24]", "\"shape\":[12]"));
   expect("llama", "config.json", "shape", replace("\"hidden_size\": 24", "\"hidden_size\": 48"));
-  expect("llama", "config.json", "there is no", replace("\"vocab_size\"", "\"vocab_mass\""));
+  expect("llama", "config.json", "vocab_size is missing",
+         replace("\"vocab_size\"", "\"vocab_mass\""));
   expect("llama", "config.json", "model_type is 'mamba'", replace("\"llama\"", "\"mamba\""));
-  expect("llama", "config.json", "the nearest is llama, whose names 9 of ",
+  expect("llama", "config.json", "the nearest is llama, which has the names of 9 of ",
          replace("\"llama\"", "\"mamba\""));
   expect("llama", "config.json", "line", [](std::string& b) { b.resize(b.size() / 2); });
   expect("llama", "config.json", "config.json: is not JSON: line",
@@ -277,21 +278,21 @@ TEST_F(DoctorCommandTest, RefusesBadInput) {
   expect_error({"doctor", "text.txt"}, "expected a run, settings of a run, a folder");
   expect_error({"doctor", "."}, "no config.json");
   expect_error({"doctor", "empty.jsonl"}, "holds no profile");
-  expect_error({"doctor", "header.jsonl"}, "no line but the first");
+  expect_error({"doctor", "header.jsonl"}, "has only its first line");
   expect_error({"doctor", "nan.jsonl"},
                "nan.jsonl: line 2: is not JSON: column 20: unexpected NaN");
   expect_error({"doctor", "huge.jsonl"}, "n_layers is 18446744073709551615");
   expect_error({"doctor", kModels + "gpt2", "--logits", "out.npy"}, "--logits: requires --tokens");
   expect_error({"doctor", kModels + "gpt2", "--tokens", "text.txt"}, "is not a .npy file");
   expect_error({"doctor", kModels + "gpt2", "--prove", "--prove-steps", "0"}, "--prove-steps");
-  expect_error({"doctor", kProfiles + "gpt2_sound_0_0.jsonl", "--prove"}, "nothing can be tried");
+  expect_error({"doctor", kProfiles + "gpt2_sound_0_0.jsonl", "--prove"}, "no fix can be tried");
   write("settings.json", R"({"layers": -1})");
   expect_error({"doctor", "settings.json"}, "\"layers\" is -1");
   write("settings.json", R"({"layers": 1000000000})");
   expect_error({"doctor", "settings.json"}, "layers is 1000000000");
   expect_error({"doctor", kModels + "gpt2", "--prove"}, "--prove: requires --tokens");
   write("placeless.jsonl", R"({"addnorm_profile":1})"s + "\n{\"layer\":0,\"rms\":1}\n");
-  expect_error({"doctor", "placeless.jsonl"}, "line 2: there is no sublayer");
+  expect_error({"doctor", "placeless.jsonl"}, "line 2: sublayer is missing");
   write("deep.jsonl", std::string(100'000, '[') + "\n");
   expect_error({"doctor", "deep.jsonl"}, "deep.jsonl: line 1: column 33: nested more than 32 deep");
 }

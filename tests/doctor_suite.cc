@@ -346,8 +346,10 @@ struct WrongRecipe {
 };
 const WrongRecipe kWrongRecipes[] = {
     {"llama", "a RoPE base of 10,000", [](ModelFiles& f) { f.config["rope_theta"] = 3.0; }},
-    {"llama", "1 + γ for γ", [](ModelFiles& f) { f.change("norm", [](float& v) { v -= 1; }); }},
-    {"gemma", "γ for 1 + γ", [](ModelFiles& f) { f.change("norm", [](float& v) { v += 1; }); }},
+    {"llama", "1 + γ instead of γ",
+     [](ModelFiles& f) { f.change("norm", [](float& v) { v -= 1; }); }},
+    {"gemma", "γ instead of 1 + γ",
+     [](ModelFiles& f) { f.change("norm", [](float& v) { v += 1; }); }},
 };
 
 TEST(DoctorSuite, FindsTheRecipeByWhichTrainedWeightsDoBest) {

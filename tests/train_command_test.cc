@@ -229,7 +229,7 @@ TEST_F(TrainCommandTest, RefusesWhatDoesNotGoOnWithTheRun) {
   expect_refused("--out run "s + kSmall, "use --resume to continue");
   expect_refused("--out run --resume --width 32", "width is 32, but the run began with 16");
   write("other", std::string(2000, 'x'));
-  expect_refused("--out run --resume --text other", "trained on another text");
+  expect_refused("--out run --resume --text other", "trained on a different text");
   expect_refused("--out run --resume --steps 3", "steps is 3, but the run has made 5 already");
   write("wide.json", R"({"width": 32})");
   expect_refused("--out run --resume --config wide.json", "width is 32, but the run began with 16");

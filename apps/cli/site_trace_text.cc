@@ -274,7 +274,7 @@ void SiteSteps::add_update() {
   } else if (p_.update == Update::kGated) {
     formula = fmt::format("u = σ(W·{1} + b) ⊙ ({0} − {1})", f, x);
     text =
-        "W starts with random numbers, but is 0 here; b starts at −1, so the gate is σ(−1) = "
+        "W starts random (here it is 0); b starts at −1, so the gate is σ(−1) = "
         "0.2689.\n";
     for (std::string& label : labels) label = fmt::format("0.2689 × ({}) =", label);
   } else {

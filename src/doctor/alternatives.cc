@@ -46,10 +46,10 @@ constexpr RecipeVariant kVariants[] = {
     {"RMSNorm instead of LayerNorm",
      [](const model::Recipe& recipe) { return recipe.block.norm.kind == NormKind::kLayer; },
      [](model::Recipe& recipe) { recipe.block.norm.kind = NormKind::kRms; }},
-    {"1 + γ for γ",
+    {"1 + γ instead of γ",
      [](const model::Recipe& recipe) { return recipe.block.norm.gamma_form == GammaForm::kPlain; },
      [](model::Recipe& recipe) { recipe.set_gamma_form(GammaForm::kOnePlus); }},
-    {"γ for 1 + γ",
+    {"γ instead of 1 + γ",
      [](const model::Recipe& recipe) {
        return recipe.block.norm.gamma_form == GammaForm::kOnePlus;
      },

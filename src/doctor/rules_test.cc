@@ -35,7 +35,7 @@ TEST(Rules, SeeWeightsThatDoWorseThanGuessing) {
   subject.loss = 4.5;
   subject.chance_loss = 3.7;
   EXPECT_THAT(found(subject), IsEmpty());  // on random tokens
-  subject.alternatives = {{"1 + γ for γ", 4.6}};
+  subject.alternatives = {{"1 + γ instead of γ", 4.6}};
   EXPECT_THAT(found(subject), ElementsAre("worse-than-guessing, model"));
 }
 

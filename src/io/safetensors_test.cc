@@ -300,9 +300,9 @@ TEST(SafetensorsTest, WriterRefusesWhatItCouldNotRead) {
       [&] {
         to_safetensors({tensor("a"), tensor("a")});
       },
-      ThrowsMessage<Error>(HasSubstr("the name 'a' is taken")));
+      ThrowsMessage<Error>(HasSubstr("the name 'a' is used twice")));
   EXPECT_THAT([&] { to_safetensors({tensor("__metadata__")}); },
-              ThrowsMessage<Error>(HasSubstr("the name '__metadata__' is taken")));
+              ThrowsMessage<Error>(HasSubstr("the name '__metadata__' is used twice")));
   EXPECT_THAT([&] { to_safetensors({stored_tensor("a", {2}, one)}); },
               ThrowsMessage<Error>(HasSubstr("4 bytes do not fill the shape (2,) of F32")));
   EXPECT_THAT([&] { to_safetensors({tensor("\xff")}); },

@@ -104,7 +104,7 @@ TEST(Figure, RefusesWhatItCannotRun) {
   refused("variance", {.layers = {1, 2}}, "--layers: variance takes one number");
   refused("variance", {.layers = {97}}, "--layers is 97, must be from 1 to 96");
   refused("placement", {.layers = {6}}, "--layers: placement compares depths");
-  refused("placement", {.layers = {6, 6}}, "--layers: 6,6 must grow");
+  refused("placement", {.layers = {6, 6}}, "--layers: 6,6 is not in increasing order");
   refused("placement", {.placements = {"x"}}, "--placement: placement \"x\" is unknown");
   refused("placement", {.placements = {"pre", "pre"}}, "--placement: pre is given twice");
   EXPECT_THAT([] { find_figure("x"); }, ThrowsMessage<Error>(HasSubstr("figure \"x\" is unknown")));

@@ -286,7 +286,7 @@ TEST(SiteTrace, RejectsWhatDoesNotFit) {
   expect_error(run("hyper", {{1, 2}, {1}}), "lane 1 has 1; expected 2");
   expect_error(run("hyper", kTwo, {1}), "branch: has 1 values; expected 4");
   expect_error(run("frac", {{1, 2, 3}}), "3 features do not make 4 lanes");
-  expect_error([] { trace_site(find_site({.placement = "mhc"}), {}); }, "no values");
+  expect_error([] { trace_site(find_site({.placement = "mhc"}), {}); }, "x: is empty");
 }
 
 }  // namespace

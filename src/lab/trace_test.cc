@@ -114,7 +114,7 @@ TEST(Trace, VarianceIsThatOfTheValuesAlsoWhereTheyAreScaled) {
 TEST(Trace, RejectsWhatDoesNotFit) {
   const auto throws = [](const char* part) { return ThrowsMessage<Error>(HasSubstr(part)); };
   const Vector one{1}, three{1, 2, 3};
-  EXPECT_THAT([] { trace({}); }, throws("x: is empty; expected at least one value"));
+  EXPECT_THAT([] { trace({}); }, throws("x: there are no values"));
   EXPECT_THAT([&] { trace({.x = kX, .branch = three}); }, throws("branch: has 3 values"));
   EXPECT_THAT([&] { trace({.x = kX, .gamma = three}); }, throws("gamma: has 3 values"));
   EXPECT_THAT([&] { trace({.x = kX, .beta = three}); }, throws("beta: has 3 values"));

@@ -63,11 +63,13 @@ TEST(Recipe, SaysWhichKeyIsWrong) {
   EXPECT_THAT(parse("rms_norm_eps", "\"x\""), throws("rms_norm_eps is \"x\", must be a number"));
   EXPECT_THAT(parse("hidden_act", "\"mish\""), throws("its activation 'mish' is not supported"));
   EXPECT_THAT(parse("attention_bias", "true"), throws("attention_bias is not supported"));
-  EXPECT_THAT(parse("rope_scaling", R"({"rope_type": "axial"})"), throws("'axial' is not known"));
+  EXPECT_THAT(parse("rope_scaling", R"({"rope_type": "axial"})"),
+              throws("'axial' is not supported"));
   EXPECT_THAT(parse("rope_scaling", R"({"rope_type": "yarn"})"), throws("factor is missing"));
   EXPECT_THAT(parse("rope_scaling", R"({"type": "su", "short_factor": [1]})"),
               throws("short_factor has 1 entries for 2 pairs"));
-  EXPECT_THAT(parse("partial_rotary_factor", "0.25"), throws("1 of 4 features of a head turn"));
+  EXPECT_THAT(parse("partial_rotary_factor", "0.25"),
+              throws("1 of 4 features of a head are rotated"));
   EXPECT_THAT(parse("partial_rotary_factor", "2"), throws("is 2, must be at most 1"));
   EXPECT_THAT(parse("rope_scaling", R"({"rope_type": "llama3", "factor": 8})"),
               throws("config.json: rope_scaling: low_freq_factor is missing"));
@@ -100,7 +102,7 @@ TEST(Recipe, NamesTheNearestFamily) {
   with_norms.emplace_back("model.layers.0.self_attn.q_norm.weight");
   with_norms.emplace_back("model.layers.0.self_attn.k_norm.weight");
   EXPECT_THAT(nearest("llamba", kLlama, with_norms),
-              HasSubstr("qwen3, whose names 11 of 12 tensors"));
+              HasSubstr("qwen3, which has the names of 11 of a layer's 12 tensors"));
   EXPECT_THAT(nearest("llamba", kLlama, {}), HasSubstr("llama, which can read this config"));
   EXPECT_THAT(nearest("gpt_neo", "{}", {}), HasSubstr("gpt_neox, by its name"));
 }
@@ -395,8 +397,7 @@ TEST_F(ModelFilesTest, RefusesSequencesForWhichItsPositionsAreNotKnown) {
                       Weights(folder_.string(), {"llama"}));
   const std::vector<std::int32_t> tokens(10, 1);
   EXPECT_EQ(model.forward(std::span(tokens).first(8), 2).rows, 8U);
-  EXPECT_THAT([&] { model.forward(tokens, 2); },
-              throws("5 tokens are longer than the 4 for which"));
+  EXPECT_THAT([&] { model.forward(tokens, 2); }, throws("5 tokens are longer than the 4 that"));
 }
 
 /// Two experts of gpt-oss with a gate and an up of one row each; expected values by hand from the

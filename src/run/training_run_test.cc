@@ -204,7 +204,7 @@ TEST_F(TrainingRunTest, RefusesAnotherTextOrConfiguration) {
   run("run");
   const std::string kept = io::read_file(files("run").checkpoint);
   text_ += " ";
-  EXPECT_THAT([&] { run("run"); }, ThrowsMessage<Error>(HasSubstr("another text")));
+  EXPECT_THAT([&] { run("run"); }, ThrowsMessage<Error>(HasSubstr("a different text")));
   text_.pop_back();
   config_.width = 32;
   EXPECT_THAT([&] { run("run"); },
