@@ -129,7 +129,7 @@ def check_reference(app):
 
 
 def keep_columns(app, what, name, object, options, lines):
-    """What a docstring sets in columns or indents stands so on the page."""
+    """Keeps columns and indents of docstrings, by turning such paragraphs into literal blocks."""
     paragraphs = "\n".join(lines).split("\n\n")
     lines[:] = "\n\n".join(
         "::\n\n    " + paragraph.replace("\n", "\n    ")
@@ -138,7 +138,8 @@ def keep_columns(app, what, name, object, options, lines):
 
 
 def complete_theme(app, exception):
-    """Debian's furo looks for normalize.css at the root of the host, and imports into a plain script."""
+    """Corrects Debian's furo, which loads normalize.css from the root of the host and imports in a script that is no
+    module."""
     if exception is not None:
         return
     static = Path(app.outdir) / "_static"
