@@ -81,7 +81,7 @@ struct Layer {
 };
 
 // docs: add + norm
-/// stream += branch; gives RMSNorm of the new stream.
+/// Computes stream += branch and returns RMSNorm(stream).
 Vector add_norm(Vector& stream, const Vector& branch, const Vector& gamma) {
   Vector h(d_model);
   const addnorm::MatrixView<float> s(stream.data(), 1, d_model);
@@ -105,7 +105,7 @@ int main() {
     Vector stream(d_model, 0);
     const auto row = embedding.weight.begin() + static_cast<std::ptrdiff_t>(token * d_model);
     // docs: layers
-    Vector branch(row, row + d_model);  // the embedding enters the stream as the first branch
+    Vector branch(row, row + d_model);  // the embedding is the first branch
     for (Layer& layer : layers) {
       branch = layer.attention(add_norm(stream, branch, layer.attention_gamma));
       branch = layer.feed_forward(add_norm(stream, branch, layer.feed_forward_gamma));
