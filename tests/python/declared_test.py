@@ -87,6 +87,7 @@ INITIAL = {
 def longer(found):
     """With a table that has room for positions that begin at 1."""
     found.positions = nn.Embedding(LENGTH + 1, models.WIDTH)
+    nn.init.normal_(found.positions.weight, std=0.2)
     found.config.max_position_embeddings = LENGTH + 1
     return found
 

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from .._structure import entry, tensors_in
 from .._undo import Undo
-from .operators import Functions, LiveDropout
-from .structure import is_16_bit, leading, main_output, relative_difference, with_tensors
+from .operators import Functions, LiveDropout, NoisySums
+from .structure import is_16_bit, leading, main_output, relative_difference, some, with_tensors
 from .subject import Subject, Unmeasured
 
 # The least limits of differences. Kernels that sum in another order, as those for single tokens do, stay below.
@@ -69,14 +69,41 @@ def _output(s: Subject, gradients: bool = False, **options: Any) -> Tensor:
 
 def measure_noise(s: Subject, output: Tensor) -> None:
     """Two evaluations of one batch, from other random numbers."""
-    dropout = LiveDropout(s)
-    with Functions(dropout):
+    dropout, sums = LiveDropout(s), NoisySums(s)
+    with Functions(dropout, sums):
         again = _output(s, seed=20)
     if again.shape != output.shape:
         raise Unmeasured("two evaluations have outputs of different shapes")
     s.add("eval-noise", relative_difference(again, output), limit=_limit(output),
-          where=dropout.text() or "output", detail="dropout is at work" if dropout.places else "",
-          declared="eval() turns dropout off" if dropout.places else "")
+          where=dropout.text() or some(sums.places) or "output",
+          detail="dropout is at work" if dropout.places else "random numbers are added" if sums.places else "",
+          declared="eval() turns dropout off" if dropout.places else
+          "layers add the same in each evaluation" if sums.places else "")
+
+
+def measure_alone(s: Subject, output: Tensor) -> None:
+    """Compares the longest sequence of a padded batch with the same sequence in a batch of its own: its mask may have
+    come to others."""
+    found = _padding_mask(s)
+    if found is None or bool(found[1].all()) or len(found[1]) < 2 or len(output) != len(found[1]) or _is_noisy(s):
+        return
+    count, kept = len(found[1]), found[1]
+    first = int(kept.sum(1).argmax())
+
+    def cut(tensor: Tensor) -> Tensor:
+        return tensor[first:first + 1] if tensor.dim() and len(tensor) == count else tensor
+
+    inputs, named = with_tensors((s.inputs, s.named), cut)
+    alone = _output(s, inputs=inputs, named=named)
+    if alone.shape != output[:1].shape:
+        raise Unmeasured("a sequence alone has an output of another shape")
+    seen = kept[first] if output.dim() == 3 and tuple(kept.shape) == leading(output) else slice(None)
+    _add(s, "batch-leak", relative_difference(alone[0][seen], output[first][seen]), output, where=found[0],
+         detail="alone")
+
+
+def _is_noisy(s: Subject) -> bool:
+    return any(line["check"] == "eval-noise" and line["value"] > line["limit"] for line in s.lines)
 
 
 # -- Padding --

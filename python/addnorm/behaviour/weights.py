@@ -21,7 +21,7 @@ def measure_zero_rows(s: Subject) -> None:
         # Other tables may begin with zeros, and keep them in the rows of tokens that they have not met.
         is_other_table = table is not None and isinstance(s.model.get_submodule(parent_of(name)), nn.Embedding) and \
             parameter is not getattr(table, "weight", None)
-        if is_other_table or is_sharded(parameter) or min(parameter.shape) < 4:
+        if is_other_table or is_sharded(parameter) or min(parameter.shape) < 2:
             continue
         for what, count in _zeros(s, parameter):
             size = parameter.shape[0 if what == "row" else 1]
@@ -52,22 +52,70 @@ def _zeros(s: Subject, weight: Tensor) -> Iterator[tuple[str, int]]:
             yield what, count
 
 
+# -- Before training --
+
+
+def is_trained(s: Subject) -> bool:
+    """Whether the gains of a norm differ, which begin with one value."""
+    return any(bool((p != p.flatten()[0]).any()) for p in _gains(s).values())
+
+
+def is_untrained(s: Subject) -> bool:
+    """Whether all biases of linear maps are 0, and all gains of a norm the same."""
+    biases = [m.bias for m in s.names if isinstance(getattr(m, "bias", None), nn.Parameter) and not is_norm(m)]
+    return len(biases) + len(_gains(s)) > 1 and not any(bool(b.any()) for b in biases) and not is_trained(s)
+
+
+def _gains(s: Subject) -> dict[str, Tensor]:
+    """The parameters of norms that are no biases."""
+    return {name: p.detach() for name, p in s.parameters.items() if p.dim() == 1 and p.numel() > 1
+            and not is_sharded(p) and not name.endswith("bias") and is_norm(s.model.get_submodule(parent_of(name)))}
+
+
+def follows_range(s: Subject) -> bool:
+    """Whether most matrices are as large as the configuration's initializer_range."""
+    usual, sizes = entry(s.config, "initializer_range"), [_size(parameter) for _, parameter in _matrices(s)]
+    return isinstance(usual, float) and usual > 0 and \
+        2 * sum(abs(size / usual - 1) < 0.1 for size in sizes) > len(sizes)
+
+
+def _size(weight: Tensor) -> float:
+    """The root mean square of a weight's values but zeros."""
+    return rms(weight.detach()[weight.detach() != 0])
+
+
 def measure_initial_sizes(s: Subject) -> None:
     """Adds initial-size for weights before training that are larger than the configuration's initializer_range, and for
-    gains and biases of norms that begin at another number than 1 and 0. A model is taken for untrained if the biases of
-    all its linear maps are 0."""
-    biases = [m.bias for m in s.names if hasattr(m, "bias") and isinstance(m.bias, Tensor) and not is_norm(m)]
-    if len(biases) < 2 or any(bool(bias.any()) for bias in biases):
+    gains and biases of norms that begin at another number than 1 and 0. Where most matrices have the size that the
+    configuration says, smaller ones are added too, unless they are divided by a root of the number of layers."""
+    if not is_untrained(s):
         return
-    usual = entry(s.config, "initializer_range")
-    has_others = any(hasattr(s.config, key) for key in ("initializer_std", "init_std", "embedding_initializer_range"))
     for name, parameter in s.parameters.items():
         if is_norm(s.model.get_submodule(parent_of(name))) and parameter.dim() == 1:
             expected = float(not name.endswith("bias"))
             mean = float(parameter.detach().float().mean())
             if abs(mean - expected) > 0.2 and abs(mean) > 1e-3:
                 s.add("initial-size", mean, limit=expected, where=name, detail="in the mean")
-    for name, parameter in _matrices(s) if isinstance(usual, float) else ():
-        is_table, size = isinstance(s.model.get_submodule(parent_of(name)), nn.Embedding), rms(parameter)
-        if parameter.requires_grad and not (is_table and has_others) and size > 2 * usual > 0:
-            s.add("initial-size", size, limit=usual, where=name, detail="in the root mean square")
+    usual = entry(s.config, "initializer_range")
+    has_others = any(hasattr(s.config, key) for key in ("initializer_std", "init_std", "embedding_initializer_range"))
+    least, most = (0.75, 1.5) if follows_range(s) else (0.0, 2.0)
+    layers = entry(s.config, "num_hidden_layers", "n_layer", "num_layers", "n_layers")
+    depth = layers if isinstance(layers, int) and layers > 0 else 1
+    for name, parameter in _matrices(s) if isinstance(usual, float) and usual > 0 else ():
+        is_table, share = isinstance(s.model.get_submodule(parent_of(name)), nn.Embedding), _size(parameter) / usual
+        is_scaled = any(abs(share * root**0.5 - 1) < 0.15 for root in (depth, 2 * depth))
+        if parameter.requires_grad and not (is_table and has_others) and share > 0 and not is_scaled \
+                and not least < share < most:
+            s.add("initial-size", share * usual, limit=usual, where=name, detail="in the root mean square")
+
+
+def measure_bias_offsets(s: Subject) -> None:
+    """Adds bias-off-zero for the biases of trained norms whose mean is large beside their deviation."""
+    for name, parameter in s.parameters.items():
+        if not name.endswith("bias") or parameter.dim() != 1 or is_sharded(parameter) or parameter.numel() < 16 \
+                or not is_norm(s.model.get_submodule(parent_of(name))):
+            continue
+        values = parameter.detach().double()
+        mean, deviation = float(values.mean()), float(values.std())
+        if abs(mean) > max(0.2, 3 * deviation) and deviation > 0:
+            s.add("bias-off-zero", mean, limit=deviation, where=name)
