@@ -90,6 +90,7 @@ constexpr std::string_view kRuleNames[] = {
     "residual-twice",
     "rounded-statistics",
     "second-head",
+    "size-odd",
     "softmax-axis",
     "statistics-detached",
     "stream-changed",

@@ -66,6 +66,8 @@ BUGS = {
         "unlike-config", step("join", lambda s, known, x, f: x + F.dropout(f, 0.4, s.training))),
     "dropout of the scores": (
         "dropout-before-softmax", step("softmax", lambda s, known, z: F.dropout(causal(z), RATE, s.training).softmax(-1))),
+    "dropout of the scores, and a mask": (
+        "dropout-before-softmax", step("softmax", lambda s, known, z: causal(F.dropout(z, RATE, s.training)).softmax(-1))),
     "a cast within a model of float32": (
         "cast-to-half", step("feed", lambda s, known, h: known(h).bfloat16().float())),
     "positions that are repeated": ("positions-wrong", positions(lambda ids: ids // 2)),

@@ -27,7 +27,7 @@ from .rerun import measure_alone, measure_cache, measure_noise, measure_padding
 from .subject import Line, Subject
 from .ties import measure_ties
 from .tracer import Targets, Tracer
-from .weights import measure_bias_offsets, measure_initial_sizes, measure_zero_rows
+from .weights import measure_bias_offsets, measure_initial_sizes, measure_odd_sizes, measure_zero_rows
 from .zero_gradients import measure_zero
 
 __all__ = ["measure"]
@@ -71,7 +71,7 @@ def _measure(s: Subject, optimizers: list[Any]) -> None:
         scale.add()
         attention.add()
         computed.add()
-        indices.add(tracer.output)
+        indices.add(tracer.output, tracer.has_logits)
         activations.add()
         measure_locality(s, tracer, targets)
     if tracer.output is not None:
@@ -92,6 +92,8 @@ def _measure(s: Subject, optimizers: list[Any]) -> None:
         measure_initial_sizes(s)
     with s.part("bias-off-zero"):
         measure_bias_offsets(s)
+    with s.part("size-odd"):
+        measure_odd_sizes(s)
     with s.part("parameter-unregistered, layer-shared"):
         measure_registration(s)
     if gradients is not None:

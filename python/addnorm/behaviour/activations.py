@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 import torch
 import torch.nn.functional as F
@@ -31,41 +31,53 @@ ALIASES = {"gelu_python": "gelu", "gelu_fast": "gelu_new", "gelu_pytorch_tanh": 
 
 
 class Activations:
-    """Looks at what stands between two linear maps of a layer: an activation of the first one's output."""
+    """Looks at what stands between linear maps of a layer: an activation of the last one's output, or its product with
+    another one's."""
 
     def __init__(self, s: Subject) -> None:
         self._s = s
         named = entry(s.config, *_NAMES)
         self._declared = ALIASES.get(named, named) if isinstance(named, str) else ""
-        self._made: Tensor | None = None  # the output of the last linear map
-        self._found: dict[str, list[str]] = {}  # places, by activation
+        self._made: list[Tensor] = []  # what the last two linear maps have made, [rows, features]
+        self._found: dict[str, str] = {}  # activations, by place
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
         if name not in ("linear", "addmm") or self._declared not in KNOWN:
             return
-        made, read = self._made, args[name == "addmm"]
-        self._made = result.detach()
-        place = self._s.where()
-        if made is None or read.numel() != made.numel() or read.shape[-1] != made.shape[-1] or \
-                read.dtype != torch.float32 or of_all_layers(place) == place:
+        place, made = self._s.where(), self._made
+        self._made = [*made[-1:], _rows(result)]
+        read = _rows(args[name == "addmm"])
+        if read.dtype != torch.float32 or of_all_layers(place) == place or not bool(read.any()):
             return
-        made, read = (t.detach().flatten()[:MOST_VALUES].double() for t in (made, read))
-        found = _activation_of(made, read)
-        if found and relative_difference(KNOWN[self._declared](made), read) > 2 * EXACT:
-            self._found.setdefault(found, []).append(place)
+        pairs = list(_pairs(made, read))
+        if not any(_difference(self._declared, *pair, read) < 2 * EXACT for pair in pairs):
+            for found in (known for known in KNOWN for pair in pairs if _difference(known, *pair, read) < EXACT):
+                self._found.setdefault(place, found)
 
     def add(self) -> None:
-        self._made = None
-        for activation, places in self._found.items():
-            for place in dict.fromkeys(places):
-                self._s.add("activation-changed", 1, where=place,
-                            detail=f"{activation}, and the configuration says {self._declared}")
+        self._made.clear()
+        for place, activation in self._found.items():
+            self._s.add("activation-changed", 1, where=place,
+                        detail=f"{activation}, and the configuration says {self._declared}")
 
 
-def _activation_of(made: Tensor, read: Tensor) -> str:
-    """The name of the activation that makes one tensor of the other; "" for none that is known."""
-    if not bool(read.any()):
-        return ""
-    found = {name: relative_difference(activation(made), read) for name, activation in KNOWN.items()}
-    best = min(found, key=lambda name: found[name])
-    return best if found[best] < EXACT else ""
+def _rows(x: Tensor) -> Tensor:
+    x = x.detach().reshape(-1, x.shape[-1])
+    return x[:max(1, MOST_VALUES // x.shape[-1])]
+
+
+def _pairs(made: list[Tensor], read: Tensor) -> Iterator[tuple[Tensor, Tensor | None]]:
+    """What an activation may have read, and what may have been multiplied with it."""
+    same = [m for m in made if m.shape == read.shape]
+    halves = made[-1].chunk(2, -1) if made and made[-1].shape[-1] == 2 * read.shape[-1] else ()
+    if same and same[-1] is made[-1]:
+        yield same[-1], None
+    for both in same, halves:
+        if len(both) == 2 and both[0].shape == read.shape:
+            yield both[0], both[1]
+            yield both[1], both[0]
+
+
+def _difference(name: str, x: Tensor, gate: Tensor | None, read: Tensor) -> float:
+    activated = KNOWN[name](x.double())
+    return relative_difference(activated if gate is None else activated * gate.double(), read)

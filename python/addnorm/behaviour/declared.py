@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from .._structure import HEADS, entry
 from .operators import DROPOUTS, PRODUCTS, SOFTMAX, dropout_rate, multiple
-from .structure import is_norm, main_output, relative_difference, some
+from .structure import is_norm, relative_difference, rms, some
 from .subject import Subject
 
 CASTS = {"to", "half", "bfloat16", "type"}
@@ -112,7 +112,7 @@ class Indices:
         self._s = s
         self._positions: dict[str, tuple[Tensor, nn.Embedding]] = {}
         self._head: tuple[nn.Module, Tensor] | None = None  # the last linear map
-        self._sizes = {m.num_embeddings for m in s.names if isinstance(m, nn.Embedding)}
+        self._sizes = {m.num_embeddings for m in s.names if isinstance(m, nn.Embedding) and m.num_embeddings > 8}
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
         running = self._s.runs[-1].inside
@@ -123,7 +123,7 @@ class Indices:
             if POSITIONS.fullmatch(place.rpartition(".")[2]):
                 self._positions.setdefault(place, (args[0].detach(), running[-1]))
 
-    def add(self, output: Any) -> None:
+    def add(self, output: Tensor | None, has_logits: bool) -> None:
         given = any("position" in key for key in self._s.named)
         for place, (index, table) in self._positions.items():
             rows = index.reshape(-1, index.shape[-1]) if index.dim() else index.reshape(1, 1)
@@ -131,7 +131,7 @@ class Indices:
                 kept = row if table.padding_idx is None else row[row != table.padding_idx]
                 if self._add_positions(place, kept, table):
                     break
-        self._add_logits(output)
+        self._add_logits(output, has_logits)
 
     def _add_positions(self, place: str, row: Tensor, table: nn.Embedding) -> bool:
         """Whether the positions of one sequence are wrong, which is added."""
@@ -151,17 +151,18 @@ class Indices:
             return True
         return False
 
-    def _add_logits(self, output: Any) -> None:
-        """Adds logits that are not what the head returned, unless the configuration scales or bounds them. Those of a
-        head that does not map to the vocabulary may go through any function but a factor or another order."""
-        logits = main_output(output)
+    def _add_logits(self, logits: Tensor | None, is_named: bool) -> None:
+        """Adds logits that are not what the head returned, and a bias, unless the configuration scales or bounds them.
+        Those of a head that does not map to the vocabulary may go through any function but a factor or another order."""
         if self._head is None or logits is None or any(value is not None for key, value in _entries(self._s.config)
                                                        if "logit" in key or "softcap" in key):
             return
         head, made = self._head
         if logits.shape != made.shape or (difference := relative_difference(logits, made)) < 1e-3:
             return
-        is_named = isinstance(entry(output, "logits"), Tensor)
+        added = (logits - made).flatten(0, -2)
+        if len(added) > 1 and rms(added - added.mean(0)) < 1e-5 * rms(added):  # a bias of its own
+            return
         is_moved = bool((logits.sort(-1).values - made.sort(-1).values).abs().max() < 1e-6 * made.abs().max())
         if head.out_features in self._sizes or is_named and (is_moved or multiple(logits, made) is not None):
             self._s.add("logits-changed", difference, where=self._s.names[head])

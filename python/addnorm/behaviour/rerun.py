@@ -17,6 +17,7 @@ from .subject import Subject, Unmeasured
 
 # The least limits of differences. Kernels that sum in another order, as those for single tokens do, stay below.
 LIMIT, LIMIT_16_BIT = 1e-4, 0.03
+SAME_SHAPES = 0.2  # the share of these limits for batches of one shape, which have the same kernels
 ROUNDINGS = 3  # of what one rounding of the embeddings changes; a cache changes 0.4 to 0.7 of it, with 4 to 32 layers
 MOST_ROUNDING = 0.1  # more is no rounding, but noise
 _KEPT = ("attention_mask",)  # masks with 1 where a token counts
@@ -28,9 +29,9 @@ def _limit(output: Tensor) -> float:
     return LIMIT_16_BIT if is_16_bit(output) else LIMIT
 
 
-def _limit_of(s: Subject, difference: float, output: Tensor) -> float:
+def _limit_of(s: Subject, difference: float, output: Tensor, share: float = 1) -> float:
     """The limit of a difference that rounding may explain: if it is large, what rounding does to this model."""
-    limit = _limit(output)
+    limit = share * _limit(output)
     if difference <= limit:
         return limit
     if s.rounding is None:
@@ -38,8 +39,8 @@ def _limit_of(s: Subject, difference: float, output: Tensor) -> float:
     return max(limit, ROUNDINGS * min(MOST_ROUNDING, s.rounding))
 
 
-def _add(s: Subject, check: str, difference: float, output: Tensor, **more: Any) -> None:
-    s.add(check, difference, limit=_limit_of(s, difference, output), **more)
+def _add(s: Subject, check: str, difference: float, output: Tensor, share: float = 1, **more: Any) -> None:
+    s.add(check, difference, limit=_limit_of(s, difference, output, share), **more)
 
 
 def _measure_rounding(s: Subject) -> float:
@@ -137,7 +138,7 @@ def measure_padding(s: Subject, output: Tensor) -> None:
     seen = _of_tokens(counts, output, s)
     inputs, named = _with_other_padding(s, named, counts)
     other = _output(s, inputs=inputs, named=named)
-    _add(s, "padding-leak", relative_difference(other[seen], output[seen]), output, where=name)
+    _add(s, "padding-leak", relative_difference(other[seen], output[seen]), output, SAME_SHAPES, where=name)
 
 
 def _measure_padding_of_embeddings(s: Subject, output: Tensor) -> None:

@@ -1,7 +1,9 @@
-"""Sizes of weights: rows and columns of zeros, and initial weights beside the configuration."""
+"""Sizes of weights: rows and columns of zeros, initial weights beside the configuration, layers beside each other."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from statistics import median
 from typing import Iterator
 
 import torch
@@ -9,8 +11,10 @@ from torch import Tensor, nn
 
 from .._sharded import is_sharded
 from .._structure import entry, parent_of
-from .structure import is_norm, is_projection, plural, rms
+from .structure import is_norm, is_projection, of_all_layers, plural, rms
 from .subject import Subject
+
+MOST_VALUES = 2**20  # of one weight whose size is measured
 
 
 def measure_zero_rows(s: Subject) -> None:
@@ -80,8 +84,9 @@ def follows_range(s: Subject) -> bool:
 
 
 def _size(weight: Tensor) -> float:
-    """The root mean square of a weight's values but zeros."""
-    return rms(weight.detach()[weight.detach() != 0])
+    """The root mean square of a weight's values but zeros; of large weights by a part of them."""
+    values = weight.detach().flatten()[::1 + weight.numel() // MOST_VALUES]
+    return rms(values[values != 0])
 
 
 def measure_initial_sizes(s: Subject) -> None:
@@ -119,3 +124,23 @@ def measure_bias_offsets(s: Subject) -> None:
         mean, deviation = float(values.mean()), float(values.std())
         if abs(mean) > max(0.2, 3 * deviation) and deviation > 0:
             s.add("bias-off-zero", mean, limit=deviation, where=name)
+
+
+# -- Beside the other layers --
+
+
+def measure_odd_sizes(s: Subject) -> None:
+    """Adds size-odd for a matrix or a gain of one layer whose size differs from that of its counterparts in all other
+    layers, which are of about one size. The first and the last layer of a trained network may differ."""
+    groups: dict[str, dict[str, float]] = defaultdict(dict)
+    for name, parameter in (*_matrices(s), *_gains(s).items()):
+        if "*" in (form := of_all_layers(name)) and not is_sharded(parameter):
+            groups[form][name] = _size(parameter)
+    known = {line["where"] for line in s.lines if line["check"] == "initial-size"}
+    for sizes in groups.values():
+        names, usual = list(sizes), median(sizes.values())
+        odd = [name for name in names if not usual / 1.25 < sizes[name] < usual * 1.25]
+        if len(names) < 5 or len(odd) != 1 or odd[0] not in names[1:-1] or odd[0] in known:
+            continue
+        if sizes[odd[0]] > 0 and not usual / 1.6 < sizes[odd[0]] < usual * 1.6:
+            s.add("size-odd", sizes[odd[0]], limit=usual, where=odd[0], detail=f"{len(names) - 1} other layers")
