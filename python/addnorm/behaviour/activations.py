@@ -42,9 +42,9 @@ class Activations:
         self._found: dict[str, str] = {}  # activations, by place
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
-        if name not in ("linear", "addmm") or self._declared not in KNOWN:
-            return
         place, made = self._s.where(), self._made
+        if name not in ("linear", "addmm") or self._declared not in KNOWN or "router" in place:  # which has its own
+            return
         self._made = [*made[-1:], _rows(result)]
         read = _rows(args[name == "addmm"])
         if read.dtype != torch.float32 or of_all_layers(place) == place or not bool(read.any()):

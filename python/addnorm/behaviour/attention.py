@@ -11,7 +11,7 @@ from torch import Tensor
 from .operators import PRODUCTS, SOFTMAX
 from .structure import of_all_layers, rms
 from .subject import Subject
-from .weights import follows_range, is_trained, is_untrained
+from .weights import follows_range, has_zeros, is_trained, is_untrained
 
 AXES = {1: "heads", 2: "queries"}  # of weights [sequences, heads, queries, keys]
 CONSTANT = 1e-5  # the spread of queries, keys or values over tokens, as a share of their size; collapse leaves 1e-4
@@ -119,10 +119,10 @@ class AttentionChecks:
     def add(self) -> None:
         self._weights.clear()
         self._product = None
-        is_drawn = bool(self._zero) and (
-            is_trained(self._s) or is_untrained(self._s) and follows_range(self._s))
+        is_drawn = bool(self._zero) and is_untrained(self._s) and follows_range(self._s)
         for place, what in self._zero:
-            if is_drawn or (of_all_layers(place), what) in self._live:
+            is_alone = (of_all_layers(place), what) in self._live
+            if is_alone or is_trained(self._s) or is_drawn and has_zeros(self._s, place):
                 self._found["attention-constant", place] = what
         for (check, place), what in self._found.items():
             self._s.add(check, 1, where=place, detail=what)

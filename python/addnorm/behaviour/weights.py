@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from .._sharded import is_sharded
-from .._structure import entry, parent_of
+from .._structure import entry, is_within, parent_of
 from .structure import is_norm, is_projection, of_all_layers, plural, rms
 from .subject import Subject
 
 MOST_VALUES = 2**20  # of one weight whose size is measured
+_WIDTHS = "hidden_size", "n_embd", "d_model", "dim"
 
 
 def measure_zero_rows(s: Subject) -> None:
@@ -83,6 +84,11 @@ def follows_range(s: Subject) -> bool:
         2 * sum(abs(size / usual - 1) < 0.1 for size in sizes) > len(sizes)
 
 
+def has_zeros(s: Subject, place: str) -> bool:
+    """Whether a matrix of a module is 0."""
+    return any(is_within(name, place) and not bool(parameter.any()) for name, parameter in _matrices(s))
+
+
 def _size(weight: Tensor) -> float:
     """The root mean square of a weight's values but zeros; of large weights by a part of them."""
     values = weight.detach().flatten()[::1 + weight.numel() // MOST_VALUES]
@@ -92,7 +98,7 @@ def _size(weight: Tensor) -> float:
 def measure_initial_sizes(s: Subject) -> None:
     """Adds initial-size for weights before training that are larger than the configuration's initializer_range, and for
     gains and biases of norms that begin at another number than 1 and 0. Where most matrices have the size that the
-    configuration says, smaller ones are added too, unless they are divided by a root of the number of layers."""
+    configuration says, smaller ones are added too, but for maps into the stream."""
     if not is_untrained(s):
         return
     for name, parameter in s.parameters.items():
@@ -102,16 +108,28 @@ def measure_initial_sizes(s: Subject) -> None:
             if abs(mean - expected) > 0.2 and abs(mean) > 1e-3:
                 s.add("initial-size", mean, limit=expected, where=name, detail="in the mean")
     usual = entry(s.config, "initializer_range")
-    has_others = any(hasattr(s.config, key) for key in ("initializer_std", "init_std", "embedding_initializer_range"))
-    least, most = (0.75, 1.5) if follows_range(s) else (0.0, 2.0)
-    layers = entry(s.config, "num_hidden_layers", "n_layer", "num_layers", "n_layers")
-    depth = layers if isinstance(layers, int) and layers > 0 else 1
+    follows = follows_range(s)
     for name, parameter in _matrices(s) if isinstance(usual, float) and usual > 0 else ():
-        is_table, share = isinstance(s.model.get_submodule(parent_of(name)), nn.Embedding), _size(parameter) / usual
-        is_scaled = any(abs(share * root**0.5 - 1) < 0.15 for root in (depth, 2 * depth))
-        if parameter.requires_grad and not (is_table and has_others) and share > 0 and not is_scaled \
-                and not least < share < most:
+        share, chance = _size(parameter) / usual, 5 / (2 * parameter.numel())**0.5
+        least = 1 - max(0.25, chance) if follows and not _writes_stream(s, name) else 0.0
+        most = 1 + max(0.5, chance) if follows else 2.0
+        if parameter.requires_grad and share > 0 and not least < share < most and not _has_own_size(s, name):
             s.add("initial-size", share * usual, limit=usual, where=name, detail="in the root mean square")
+
+
+def _has_own_size(s: Subject, name: str) -> bool:
+    """Whether it is a table of a configuration with a number for tables, or one that a projection follows."""
+    others = "initializer_std", "init_std", "embedding_initializer_range"
+    is_table = isinstance(s.model.get_submodule(parent_of(name)), nn.Embedding)
+    return is_table and (any(hasattr(s.config, key) for key in others)
+                         or entry(s.config, *_WIDTHS) not in (None, s.parameters[name].shape[1]))
+
+
+def _writes_stream(s: Subject, name: str) -> bool:
+    """Whether a map has as many outputs as the stream has features: such are often drawn smaller in deep models."""
+    module = s.model.get_submodule(parent_of(name))
+    outputs = s.parameters[name].shape[0 if isinstance(module, nn.Linear) else 1]
+    return not isinstance(module, nn.Embedding) and outputs == entry(s.config, *_WIDTHS)
 
 
 def measure_bias_offsets(s: Subject) -> None:
