@@ -1,4 +1,4 @@
-"""What heads, sums, weights and optimizers do, beside what they should: faults in two makes of model, each with the
+"""Faults of heads, sums, weights and optimizers, beside the configuration: in two makes of model, each with the
 sound model that is most like it."""
 
 import types
@@ -64,7 +64,7 @@ def of_final_norm(change):
 
 
 def scale_odd_layer(factor):
-    """Of the layer in the middle; in the make of functions its maps are modules, as the rule needs."""
+    """Scales a linear map of the middle layer; the rule needs maps that are modules, so each layer gets one."""
     def plant(m):
         for i, layer in enumerate(m.layers):
             layer.extra = nn.Linear(WIDTH, WIDTH)

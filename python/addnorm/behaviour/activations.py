@@ -67,7 +67,7 @@ def _rows(x: Tensor) -> Tensor:
 
 
 def _pairs(made: list[Tensor], read: Tensor) -> Iterator[tuple[Tensor, Tensor | None]]:
-    """What an activation may have read, and what may have been multiplied with it."""
+    """Yields the tensor that an activation may have read, and the one that may have been multiplied with it."""
     same = [m for m in made if m.shape == read.shape]
     halves = made[-1].chunk(2, -1) if made and made[-1].shape[-1] == 2 * read.shape[-1] else ()
     if same and same[-1] is made[-1]:
