@@ -153,7 +153,7 @@ class Indices:
 
     def _add_logits(self, logits: Tensor | None, is_named: bool) -> None:
         """Adds logits that are not what the head returned, and a bias, unless the configuration scales or bounds them.
-        Those of a head that does not map to the vocabulary may go through any function but a factor or another order."""
+        Those of another head may go through any function but a factor or another order."""
         if self._head is None or logits is None or any(value is not None for key, value in _entries(self._s.config)
                                                        if "logit" in key or "softcap" in key):
             return
