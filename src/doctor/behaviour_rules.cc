@@ -31,6 +31,15 @@ bool exceeds_limit(const io::Check& check, const Subject& /*subject*/) {
   return check.value > (std::isnan(check.limit) ? 0 : check.limit);
 }
 
+/// Among others the sequence has another output than alone.
+bool differs_alone(const io::Check& check, const Subject& subject) {
+  return exceeds_limit(check, subject) && check.detail == "alone";
+}
+
+bool reads_others(const io::Check& check, const Subject& subject) {
+  return exceeds_limit(check, subject) && check.detail != "alone";
+}
+
 /// Logits of variance v make a loss of some ln V + v/2: PyTorch's linear layers 0.2 more, Xavier's
 /// weights 1 more.
 bool is_confident_guess(const io::Check& check, const Subject& subject) {
@@ -96,12 +105,16 @@ constexpr BehaviourRule kBehaviourRules[] = {
      "an output that depends on the tokens up to its own alone",
      "look at the mask: 0 or true where a query may see a key, with the right diagonal, of the "
      "right sign; no statistics over tokens"},
-    {"batch-leak", exceeds_limit, kBroken, kSuspicious,
+    {"batch-leak", reads_others, kBroken, kSuspicious,
      "the output of one sequence depends on the others of its batch, by {percent:.3g} % of its "
      "gradient",
      "sequences that do not know of each other in evaluation",
      "look for view() where transpose() is meant, batch_first=False before [batch, length, width], "
      "and statistics over the batch"},
+    {"batch-leak", differs_alone, kSuspicious, kSuspicious,
+     "alone a sequence of the batch gives an output that differs by {percent:.3g} %",
+     "sequences that do not know of each other in evaluation",
+     "look at the axes of the mask: each sequence needs its own, the same in all heads"},
     {"padding-leak", exceeds_limit, kSuspicious, kSuspicious,
      "other values at padded tokens change the rest of the output by {percent:.3g} %{more}",
      "an output that does not depend on padding",
@@ -155,7 +168,8 @@ constexpr BehaviourRule kBehaviourRules[] = {
      "{detail} give the same weights to the same keys as another one", "heads that differ",
      "look at the reshape into heads, and whether one projection was copied into all heads"},
     {"head-silent", exceeds_limit, kSuspicious, kSuspicious, "the values of {detail} are 0",
-     "heads that all add something", "look at what sets rows of the value projection to 0"},
+     "heads that all add something",
+     "look at what sets rows of the value projection, or what heads give, to 0"},
     {"dropout-before-softmax", exceeds_limit, kSuspicious, kSuspicious,
      "dropout sets scores to 0 before the softmax", "dropout of the weights, behind the softmax",
      "move it: a score of 0 is one among others, and no missing one"},
@@ -170,11 +184,20 @@ constexpr BehaviourRule kBehaviourRules[] = {
     {"logits-changed", exceeds_limit, kSuspicious, kSuspicious,
      "the output differs from what the head returns, by {percent:.3g} %", "logits of W·h + b",
      "look at what changes the logits behind the head, or say it in the configuration"},
+    {"activation-changed", exceeds_limit, kSuspicious, kSuspicious, "its activation is {detail}",
+     "the activation that the configuration names", "use that one, or correct the configuration"},
     {"initial-size", is_odd, kSuspicious, kSuspicious,
      "its values are {value:.3g} {detail} before training",
      "{limit:.3g}, as the configuration or "
      "the form of a norm has it",
      "look at what initializes it last"},
+    {"bias-off-zero", is_odd, kSuspicious, kSuspicious,
+     "its values lie around {value:.3g}, with a deviation of {limit:.2g}",
+     "values around 0: β begins there, and training has no reason to move all features one way",
+     "look at what is added to β when weights are made or loaded"},
+    {"size-odd", is_odd, kSuspicious, kSuspicious,
+     "its values are {value:.3g} in the root mean square", "about {limit:.3g}, as in {detail}",
+     "look at what scales or initializes the weights of this layer alone"},
     {"weight-zeros", exceeds_limit, kSuspicious, kSuspicious, "{detail} are exactly 0",
      "weights that are drawn or trained, but for padding", "look at what masks or overwrites them"},
     {"norm-shared", exceeds_limit, kSuspicious, kNote,
@@ -241,7 +264,7 @@ constexpr BehaviourRule kBehaviourRules[] = {
     {"decay-uneven", is_odd, kSuspicious, kSuspicious,
      "weight decay of {value:.3g} pulls at {detail}", "{limit:.3g}, as at most matrices",
      "one group for all matrices, if it is not meant"},
-    {"decay-on-gain", exceeds_limit, kNote, kNote,
+    {"decay-on-gain", exceeds_limit, kSuspicious, kNote,
      "weight decay of {value:.3g} also pulls at {detail}",
      "many recipes decay matrices alone: γ around 0 is no rest for a norm",
      "a group with weight_decay=0 for parameters of one dimension, if it is not meant"},

@@ -121,7 +121,8 @@ def measure_initial_loss(s: Subject, g: Gradients) -> None:
 
 
 def measure_frozen(s: Subject) -> None:
-    """Freezing is a choice; one layer alone, between others that are trained, is a strange one."""
+    """Adds parameter-frozen. Freezing is a choice; one layer alone between trained ones, or some matrices of a sublayer
+    beside trained ones, is a strange one."""
     frozen = [n for n, p in s.parameters.items() if not p.requires_grad]
     if not frozen:
         return
@@ -137,10 +138,35 @@ def measure_frozen(s: Subject) -> None:
     for place in cover(s, odd, frozen):
         s.add("parameter-frozen", 1, where=place, declared="its counterparts in layers before it and "
               "after it are trained")
+    parts = _frozen_parts(s, is_frozen - set(odd))
+    if parts:
+        s.add("parameter-frozen", 1, where=some(cover(s, parts, frozen)), declared="the other matrices of its sublayer "
+              "are trained")
     values = sum(p.numel() for p in s.parameters.values())
     share = sum(s.parameters[n].numel() for n in frozen) / max(1, values)
-    if not odd:
+    if not odd and not parts:
         s.add("parameter-frozen", share, where="model", detail=some(cover(s, frozen, frozen)))
+
+
+def _frozen_parts(s: Subject, frozen: set[str]) -> list[str]:
+    """The frozen matrices of sublayers that also have trained ones, in layers of which most values are trained: not the
+    base of an adapter, and not a router beside its experts."""
+    layers: dict[str, list[str]] = defaultdict(list)
+    for name, parameter in s.parameters.items():
+        if parameter.dim() > 1 and _layer_of(name):
+            layers[_layer_of(name)].append(name)
+    found = []
+    for layer, names in layers.items():
+        sublayers: dict[str, list[str]] = defaultdict(list)
+        for name in names:
+            inner = re.match(r"\w+(\.\d+)?(?=\.\w+\.)", name[len(layer) + 1:])
+            sublayers[inner.group() if inner else ""].append(name)
+        if 2 * sum(s.parameters[n].numel() for n in names if n in frozen) > sum(s.parameters[n].numel() for n in names):
+            continue
+        for group in sublayers.values():
+            if any(n not in frozen for n in group) and not any("expert" in n for n in group):
+                found += [n for n in group if n in frozen]
+    return found
 
 
 def cover(s: Subject, names: Iterable[str], among: Iterable[str]) -> list[str]:
@@ -299,8 +325,15 @@ def _try_values(s: Subject, g: Gradients, names: list[str]) -> None:
                                         "without a gradient to try them all")
     for place in cover(s, unused, g.missing):
         s.add("parameter-unused", sum(s.parameters[n].numel() for n in unused if is_within(n, place)),
-              where=place, detail="the loss does not depend on it")
+              where=place, detail="the loss does not depend on it",
+              declared=_looked_up(s, g, place))
     _add_missing(s, g, matter)
+
+
+def _looked_up(s: Subject, g: Gradients, place: str) -> str:
+    """The reason why an embedding should have a part in the loss: the forward reads it."""
+    module = s.model.get_submodule(parent_of(place) if place in s.parameters else place)
+    return "its rows are looked up" if isinstance(module, nn.Embedding) and g.calls.count[module] else ""
 
 
 def _layer_of(name: str) -> str:

@@ -24,6 +24,8 @@ PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum", "__matmul__", "__rmatmul__"}
 SOFTMAX = {"softmax", "_softmax"}
 MOST_VALUES = 2**18  # of scores that are compared
 _MAPS = {"linear", "addmm", "conv1d", *PRODUCTS}
+_RANDOM = {"randn", "randn_like", "rand", "rand_like", "normal", "normal_", "uniform_"}
+_MULTIPLES = {"mul", "mul_", "__mul__", "__rmul__", "div", "__truediv__", "to"}
 _SUMS = {"add", "add_", "__add__", "__radd__", "__iadd__"}
 
 
@@ -76,6 +78,24 @@ class LiveDropout:
 
     def text(self) -> str:
         return some(place or "the model's forward" for place in self.places)
+
+
+class NoisySums:
+    """Places in layers where random numbers, or a multiple of them, are added to rows of tokens."""
+
+    def __init__(self, s: Subject) -> None:
+        self._s = s
+        self._noise: list[Tensor] = []  # the last ones
+        self.places: list[str] = []
+
+    def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
+        is_noise = [any(a is noise for noise in self._noise) for a in args[:2]]
+        if name in _RANDOM or name in _MULTIPLES and any(is_noise):
+            self._noise = [*self._noise[-3:], result]
+        elif name in _SUMS and sum(is_noise) == 1 and result.dim() > 2 and args[0].shape == args[1].shape:
+            place = self._s.where()
+            if of_all_layers(place) != place and place not in self.places:
+                self.places.append(place)
 
 
 class StreamDropout:

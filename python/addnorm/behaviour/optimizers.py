@@ -79,13 +79,19 @@ def _measure_updates(s: Subject, groups: Groups, sizes: dict[str, float | None])
 
 
 def _measure_decay(s: Subject, groups: Groups) -> None:
+    """Adds decay-on-gain, with a reason if the matrices have a weaker decay or all other vectors have none."""
     gains = [n for n, p in s.parameters.items() if id(p) in groups and p.requires_grad
              and is_norm(s.model.get_submodule(parent_of(n)))]
     decayed = [n for n in gains if groups[id(s.parameters[n])][1].get("weight_decay", 0) > 0]
+    decays = {n: float(groups[id(p)][1].get("weight_decay", 0)) for n, p in s.parameters.items()
+              if id(p) in groups and p.requires_grad and n not in gains}
+    others, matrices = ([d for n, d in decays.items() if (s.parameters[n].dim() > 1) == wide] for wide in (False, True))
     if gains:
         decay = max((groups[id(s.parameters[n])][1]["weight_decay"] for n in decayed), default=0)
         s.add("decay-on-gain", decay, limit=0, where="norms", detail=f"{len(decayed)} of "
-              f"{len(gains)} parameters of norms: {some(decayed)}" if decayed else "")
+              f"{len(gains)} parameters of norms: {some(decayed)}" if decayed else "",
+              declared=f"that of the matrices is at most {max(matrices):.3g}" if matrices and decay > max(matrices)
+              else "all biases of linear maps have none" if decayed and others and not any(others) else "")
 
 
 def _measure_uneven_decay(s: Subject, groups: Groups) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Optional, Sequence, Set, Tuple, Union
 
 import torch
+import torch.utils.checkpoint
 from torch import Tensor, nn
 
 from .._undo import Exit, Undo, end_contexts, run_undone
@@ -153,6 +154,24 @@ class Probe:
                   if name in self._opaque]
         self._measured.left_out += [layer for layer in missed if layer not in self._measured.left_out]
         self._leave_fast_path()
+        self._leave_reentrant_checkpoints()
+
+    def _leave_reentrant_checkpoints(self) -> None:
+        """Runs reentrant checkpoints as non-reentrant ones while measuring.
+
+        The forward of a reentrant checkpoint has no graph, so its gradients cannot be measured. A non-reentrant one
+        computes the same numbers with a graph, and needs as little memory.
+        """
+        module = torch.utils.checkpoint
+
+        class Checkpoint:
+            @staticmethod
+            def apply(function: Callable, preserves_random_state: bool, *inputs: Any) -> Any:
+                return module.checkpoint(function, *inputs, use_reentrant=False,
+                                         preserve_rng_state=preserves_random_state)
+
+        self._undo.callback(setattr, module, "CheckpointFunction", module.CheckpointFunction)
+        module.CheckpointFunction = Checkpoint
 
     def _leave_fast_path(self) -> None:
         """Turns off the fast path of nn.TransformerEncoderLayer: one fused call that hides all operators."""
