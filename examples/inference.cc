@@ -1,6 +1,6 @@
 // A small pre-norm decoder generates tokens. A sublayer does not add its output to the stream: it
-// returns it as a branch. The call of the next norm computes both s = x + f and norm(s), in one pass
-// over memory. The program needs only the public headers.
+// returns it as a branch. The call of the next norm computes both s = x + f and norm(s), in one
+// pass over memory. The program needs only the public headers.
 
 #include <algorithm>
 #include <cmath>

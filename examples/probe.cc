@@ -1,6 +1,6 @@
-// A custom probe for a post-norm and a pre-norm stack at initialization. It compares the size of each
-// sublayer's branch with that of the residual stream, and measures the gradient of the sublayer's
-// input. The program needs only the public headers.
+// A custom probe for a post-norm and a pre-norm stack at initialization. It compares the size of
+// each sublayer's branch with that of the residual stream, and measures the gradient of the
+// sublayer's input. The program needs only the public headers.
 
 #include <cmath>
 #include <cstdio>
