@@ -241,8 +241,11 @@ class SumFinder:
             gated.stream, gated.is_mixed = mixed.stream, True
 
     def _stream_within(self, value: Value, depth: int = MOST_MIXED) -> Optional[Value]:
-        """Returns the stream x in a sum in which it has no single factor, or None. Gates mix it, z ⊙ x + (1 − z) ⊙ f,
-        only some tokens are added to, or a linear map projects it, W·x + f."""
+        """Returns the stream x in a sum in which it has no single factor, or None.
+
+        There are three cases: gates mix it, z ⊙ x + (1 − z) ⊙ f; branches are added to only some tokens; or a linear
+        map projects it, W·x + f.
+        """
         if self._values.has_stream(value):
             return value
         op = value.root.op
