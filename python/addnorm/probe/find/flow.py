@@ -73,7 +73,7 @@ class Flow:
             self.norms.take(op, inputs, outputs)
 
     def _join(self, op: Op, inputs: List[Value]) -> Branches:
-        """Joins the branches that an operator reads, if it is neither a linear map nor a sum. Returns the branches of its
+        """Joins the branches that an operator other than a linear map or a sum reads. Returns the branches of its
         output."""
         state = self.values.union_of(inputs)
         self._meet(op, inputs, state)
