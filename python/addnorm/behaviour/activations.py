@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .._structure import entry
-from .structure import of_all_layers, relative_difference
+from .structure import relative_difference
 from .subject import Subject
 
 EXACT = 1e-6  # the difference of an activation that is this one; the two forms of GELU differ by 5e-6 or more
@@ -47,7 +47,7 @@ class Activations:
             return
         self._made = [*made[-1:], _rows(result)]
         read = _rows(args[name == "addmm"])
-        if read.dtype != torch.float32 or of_all_layers(place) == place or not bool(read.any()):
+        if read.dtype != torch.float32 or not self._s.layer_of(place) or not bool(read.any()):
             return
         pairs = list(_pairs(made, read))
         if not any(_difference(self._declared, *pair, read) < 2 * EXACT for pair in pairs):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .operators import PRODUCTS, SOFTMAX
-from .structure import of_all_layers, rms
+from .structure import rms
 from .subject import Subject
 from .weights import follows_range, has_zeros, is_trained, is_untrained
 
@@ -83,7 +83,7 @@ class AttentionChecks:
         if size == 0:
             self._zero[place, what] = None
             return
-        self._live.add((of_all_layers(place), what))
+        self._live.add((self._s.of_all_layers(place), what))
         if rms(t.double() - t.double().mean(-2, keepdim=True)) < CONSTANT * size:
             self._found["attention-constant", place] = what
         silent = [i for i, head in enumerate(t.unbind(1)) if rms(head) == 0] if t.dim() == 4 else []
@@ -121,7 +121,7 @@ class AttentionChecks:
         self._product = None
         is_drawn = bool(self._zero) and is_untrained(self._s) and follows_range(self._s)
         for place, what in self._zero:
-            is_alone = (of_all_layers(place), what) in self._live
+            is_alone = (self._s.of_all_layers(place), what) in self._live
             if is_alone or is_trained(self._s) or is_drawn and has_zeros(self._s, place):
                 self._found["attention-constant", place] = what
         for (check, place), what in self._found.items():

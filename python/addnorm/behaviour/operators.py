@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from .._structure import entry
-from .structure import of_all_layers, rms, some
+from .structure import rms, some
 from .subject import Subject
 
 _SCALES = ("attention_multiplier", "query_pre_attn_scalar", "attn_scale", "softmax_scale")
@@ -94,7 +94,7 @@ class NoisySums:
             self._noise = [*self._noise[-3:], result]
         elif name in _SUMS and sum(is_noise) == 1 and result.dim() > 2 and args[0].shape == args[1].shape:
             place = self._s.where()
-            if of_all_layers(place) != place and place not in self.places:
+            if self._s.layer_of(place) and place not in self.places:
                 self.places.append(place)
 
 
@@ -112,7 +112,7 @@ class StreamDropout:
         self._sums: dict[int, Tensor] = {}
         self._mapped: dict[int, weakref.ref[Tensor]] = {}  # what linear maps have made
         self.found: dict[str, float] = {}
-        forms = {m: of_all_layers(name) for m, name in s.names.items()}
+        forms = {m: s.of_all_layers(name) for m, name in s.names.items()}
         often = Counter(forms.values())
         self._in_layers = {m for m, form in forms.items() if "*" in form and often[form] > 1}
 
@@ -267,7 +267,7 @@ class AttentionScale:
         """Adds the one factor of q·k that is unlike those of its counterparts in all other layers."""
         groups: dict[str, list[str]] = defaultdict(list)
         for place in self._factors:
-            groups[of_all_layers(place)].append(place)
+            groups[self._s.of_all_layers(place)].append(place)
         for places in groups.values():
             usual = statistics.median(self._factors[place] for place in places)
             odd = [p for p in places if usual <= 0 or abs(self._factors[p] / usual - 1) > 0.05]

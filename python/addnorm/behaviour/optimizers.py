@@ -11,7 +11,7 @@ import torch
 from .._samples import RESOLUTION
 from .._structure import parent_of
 from .gradients import cover
-from .structure import is_norm, of_all_layers, rms, some
+from .structure import is_norm, rms, some
 from .subject import Subject
 
 Groups = dict[int, tuple[Any, dict[str, Any]]]  # of each parameter's id: its optimizer and its group
@@ -33,8 +33,8 @@ def _measure_membership(s: Subject, known: set[int]) -> None:
     if not trained:
         return
     strangers = len(known - {id(p) for p in s.parameters.values()})
-    present = {of_all_layers(n) for n in trained if n not in absent}
-    odd = [n for n in absent if of_all_layers(n) in present]
+    present = {s.of_all_layers(n) for n in trained if n not in absent}
+    odd = [n for n in absent if s.of_all_layers(n) in present]
     ground = f"the optimizer has {strangers} parameters that are not the model's" if strangers \
         else f"counterparts of {odd[0]} in other layers are in it" if odd else ""
     s.add("not-in-optimizer", len(absent) / len(trained), limit=0,
@@ -97,7 +97,7 @@ def _measure_decay(s: Subject, groups: Groups) -> None:
 def _measure_uneven_decay(s: Subject, groups: Groups) -> None:
     """Adds decay-uneven if some matrices of layers have another weight decay than most matrices of layers."""
     decays = {n: float(groups[id(p)][1].get("weight_decay", 0)) for n, p in s.parameters.items()
-              if id(p) in groups and p.requires_grad and p.dim() == 2 and "*" in of_all_layers(n)}
+              if id(p) in groups and p.requires_grad and p.dim() == 2 and s.layer_of(n)}
     usual = max(set(decays.values()), key=list(decays.values()).count, default=0.0)
     odd = [n for n, decay in decays.items() if decay != usual]
     if odd:

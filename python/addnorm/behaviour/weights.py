@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from statistics import median
-from typing import Iterator
+from typing import Any, Iterator
 
 import torch
 from torch import Tensor, nn
 
 from .._sharded import is_sharded
 from .._structure import entry, is_within, parent_of
-from .structure import is_norm, is_projection, of_all_layers, plural, rms
+from .structure import is_norm, is_projection, plural, rms
 from .subject import Subject
 
 MOST_VALUES = 2**20  # of one weight whose size is measured
@@ -150,10 +150,10 @@ def measure_bias_offsets(s: Subject) -> None:
 def measure_odd_sizes(s: Subject) -> None:
     """Adds size-odd for a matrix or a gain of one layer whose size differs from that of its counterparts in all other
     layers, which are of about one size. The first and the last layer of a trained network may differ."""
-    groups: dict[str, dict[str, float]] = defaultdict(dict)
+    groups: dict[Any, dict[str, float]] = defaultdict(dict)
     for name, parameter in (*_matrices(s), *_gains(s).items()):
-        if "*" in (form := of_all_layers(name)) and not is_sharded(parameter):
-            groups[form][name] = _size(parameter)
+        if s.layer_of(name) and not is_sharded(parameter):
+            groups[s.of_all_layers(name), tuple(parameter.shape)][name] = _size(parameter)
     known = {line["where"] for line in s.lines if line["check"] == "initial-size"}
     for sizes in groups.values():
         names, usual = list(sizes), median(sizes.values())
