@@ -133,6 +133,33 @@ def test_checkpoints_of_pytorch_are_measured_as_if_there_were_none(parts):
     assert torch.utils.checkpoint.CheckpointFunction.__name__ == "CheckpointFunction"
 
 
+def test_a_function_that_computes_otherwise_the_second_time_is_measured_without_gradients():
+    cache = {}
+
+    def keeps(function, x):
+        def with_mask(x):
+            if not cache:  # a non-reentrant checkpoint notices that less is computed in backward
+                cache["size"] = x.square().sum()
+            return function(x)
+        return checkpoint(with_mask, x, use_reentrant=True)
+
+    report = report_of(keeps, "layers")
+    assert [f.name for f in report.findings] == []
+    assert torch.utils.checkpoint.CheckpointFunction.__name__ == "CheckpointFunction"
+
+
+def test_checkpoints_that_no_gradient_passes_stay_as_they_are():
+    torch.manual_seed(0)
+    model = Model(reentrant, "layers")
+    for parameter in model.embedding.parameters():
+        parameter.requires_grad_(False)
+    with addnorm.watch(model, every=1) as watched:
+        model(TOKENS).sum().backward()
+    gradients = [parameter.grad for layer in list(model.layers)[:1] for parameter in layer.parameters()]
+    assert all(gradient is None for gradient in gradients)
+    assert any(f.rule == "gradient-missing" for f in addnorm.check(model, TOKENS).findings)
+
+
 def test_a_branch_without_gradients_is_still_named():
     class Cut(Layer):
         def forward(self, x):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, Callable, Dict, Optional, Sequence, Set, Tuple, Union
 
 import torch
-import torch.utils.checkpoint
 from torch import Tensor, nn
 
 from .._undo import Exit, Undo, end_contexts, run_undone
@@ -154,31 +154,10 @@ class Probe:
                   if name in self._opaque]
         self._measured.left_out += [layer for layer in missed if layer not in self._measured.left_out]
         self._leave_fast_path()
-        self._leave_reentrant_checkpoints()
-
-    def _leave_reentrant_checkpoints(self) -> None:
-        """Runs reentrant checkpoints as non-reentrant ones while measuring.
-
-        The forward of a reentrant checkpoint has no graph, so its gradients cannot be measured. A non-reentrant one
-        computes the same numbers with a graph, and needs as little memory.
-        """
-        module = torch.utils.checkpoint
-
-        class Checkpoint:
-            @staticmethod
-            def apply(function: Callable, preserves_random_state: bool, *inputs: Any) -> Any:
-                return module.checkpoint(function, *inputs, use_reentrant=False,
-                                         preserve_rng_state=preserves_random_state)
-
-        self._undo.callback(setattr, module, "CheckpointFunction", module.CheckpointFunction)
-        module.CheckpointFunction = Checkpoint
 
     def _leave_fast_path(self) -> None:
         """Turns off the fast path of nn.TransformerEncoderLayer: one fused call that hides all operators."""
-        switch = getattr(torch.backends, "mha", None)
-        if hasattr(switch, "set_fastpath_enabled"):
-            self._undo.callback(switch.set_fastpath_enabled, switch.get_fastpath_enabled())
-            switch.set_fastpath_enabled(False)
+        _FAST_PATH.leave(self._undo)
         for layer in self.model.modules():
             if isinstance(layer, nn.TransformerEncoderLayer):
                 key = "activation_relu_or_gelu"
@@ -210,6 +189,34 @@ class Probe:
 
     def hook_gradient(self, tensor: Tensor, function: Callable[[Tensor], Any]) -> None:
         self._undo.hook_gradient(tensor, function)
+
+
+class _FastPath:
+    """PyTorch's switch of the fast path. It is off while one probe measures or several do, as those of two models in
+    one loop, and afterwards as it was before the first."""
+
+    def __init__(self) -> None:
+        self._lock, self._users, self._was_on = threading.Lock(), 0, True
+
+    def leave(self, undo: Undo) -> None:
+        switch = getattr(torch.backends, "mha", None)
+        if not hasattr(switch, "set_fastpath_enabled"):
+            return
+        undo.callback(self._enter, switch)
+        with self._lock:
+            if self._users == 0:
+                self._was_on = switch.get_fastpath_enabled()
+                switch.set_fastpath_enabled(False)
+            self._users += 1
+
+    def _enter(self, switch: Any) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                switch.set_fastpath_enabled(self._was_on)
+
+
+_FAST_PATH = _FastPath()
 
 
 def _hooks(function: Callable, name: str) -> Tuple[Callable, Callable]:
