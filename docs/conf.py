@@ -1,4 +1,4 @@
-"""The documentation site: `make docs`, which builds what it shows first."""
+"""Configures the documentation site. `make docs` first builds the package and the headers' descriptions."""
 
 import re
 import shutil
@@ -34,7 +34,7 @@ autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 autodoc_type_aliases = {name: name for name in ("Array", "Factor", "NumPyArray", "Result")}
 
-# Names of the languages' own libraries, and template parameters.
+# Names without a page: those of the languages' own libraries, and template parameters.
 nitpick_ignore_regex = [("cpp:identifier", ".*"), ("c:identifier", ".*"), ("py:.*", ".*")]
 
 html_theme = "furo"
@@ -60,8 +60,8 @@ html_static_path = ["site.css"]
 html_css_files = ["site.css"]
 
 
-# Pages are plain Markdown, so that they can be read where nothing builds them. What only a built page can show stands
-# on them as lists and links: directives() makes Sphinx's directives of these.
+# Pages are plain Markdown, so that they are readable without a build. They have lists and links in place of Sphinx's
+# directives, and directives() converts these.
 
 PAGES = re.compile(r"^(?:### (.+)\n\n)?((?:- \[.+\]\(.+\.md\)\n)+)", re.MULTILINE)
 WHOLE_PAGE = re.compile(r"^(?:This|The rest of this) page is \[(.+)\]\((.+?)(#.+)?\)\.$", re.MULTILINE)
@@ -69,21 +69,21 @@ NAME = re.compile(r"^- (\w+) \[`(.+)`\]\((.+?)\)(?:: (.+))?$", re.MULTILINE)
 
 
 def table_of_contents(match):
-    """A list of pages in index.md becomes a part of the navigation."""
+    """Converts a list of pages in index.md to a part of the navigation."""
     caption, pages = match.groups()
     return "\n".join(["```{toctree}", ":hidden:", *([f":caption: {caption}"] if caption else []), "",
                       *(f"{title} <{page}>" for title, page in re.findall(r"\[(.+)\]\((.+)\.md\)", pages)), "```", ""])
 
 
 def included(match):
-    """A link to a file elsewhere, or to a heading of it, becomes its text."""
+    """Converts a link to a file outside of docs/, or to a heading in it, to the text of that file."""
     heading, file, anchor = match.groups()
     options = f':start-after: "# {heading}"\n' if anchor else ""
     return f"```{{include}} {file}\n{options}```"
 
 
 def described(match):
-    """A name becomes its description, which stands in its header or docstring."""
+    """Converts a name to its description from the header or docstring."""
     kind, name, file, members = match.groups()
     if not (ROOT / "docs/reference" / file).exists():
         logging.getLogger(__name__).warning("%s: %s does not exist", name, file)
@@ -110,13 +110,13 @@ def directives(app, page, source):
 
 
 def check_reference(app):
-    """Every public name of C++, C and Python stands on a page of the reference."""
+    """Warns of public names of C++, C and Python that are on no page of the reference."""
     pages = "".join(page.read_text() for page in ROOT.glob("docs/reference/*.md"))
     index = ElementTree.parse(ROOT / "build/docs/xml/index.xml").getroot()
     names = []
     for node in index:
         kind, name = node.get("kind"), node.findtext("name")
-        if kind in ("struct", "class") and name.count("::") < 2:  # others stand in their class
+        if kind in ("struct", "class") and name.count("::") < 2:  # other ones are described with their class
             names.append(name)
         elif kind in ("namespace", "file"):
             names += [name + "::" + member if kind == "namespace" else member
@@ -129,7 +129,7 @@ def check_reference(app):
 
 
 def keep_columns(app, what, name, object, options, lines):
-    """What a docstring sets in columns or indents stands so on the page."""
+    """Keeps columns and indents of docstrings, by turning such paragraphs into literal blocks."""
     paragraphs = "\n".join(lines).split("\n\n")
     lines[:] = "\n\n".join(
         "::\n\n    " + paragraph.replace("\n", "\n    ")
@@ -138,7 +138,8 @@ def keep_columns(app, what, name, object, options, lines):
 
 
 def complete_theme(app, exception):
-    """Debian's furo looks for normalize.css at the root of the host, and imports into a plain script."""
+    """Corrects Debian's furo, which loads normalize.css from the root of the host and imports in a script that is no
+    module."""
     if exception is not None:
         return
     static = Path(app.outdir) / "_static"

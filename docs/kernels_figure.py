@@ -1,4 +1,4 @@
-"""Draws kernels.csv, what was tried on the norm kernels, as images/kernels.svg:
+"""Draws kernels.csv, the experiments on the norm kernels, as images/kernels.svg:
 
     python3 docs/kernels_figure.py >docs/images/kernels.svg
 """
@@ -9,8 +9,8 @@ from html import escape
 from itertools import groupby
 from pathlib import Path
 
-WIDTH, LABELS, LINE = 760, 430, 16  # pixels: of all, of the labels, of a line of text
-LOW, HIGH, STEP = -40, 60, 20  # per cent, of the axis
+WIDTH, LABELS, LINE = 760, 430, 16  # in pixels: the image, the labels, a line of text
+LOW, HIGH, STEP = -40, 60, 20  # the axis, in per cent
 
 STYLE = """
 .chart{color-scheme:light dark;--paper:#fff;--ink:#1c2128;--muted:#59636e;--grid:#e4e7eb;
@@ -43,7 +43,7 @@ def range_of(low, high):
 
 
 def draw_row(row, y):
-    """The row's marks, and its height."""
+    """Returns the marks of a row, and its height."""
     low, high = int(row["faster_from_percent"]), int(row["faster_to_percent"])
     lines = textwrap.wrap(row["change"], 62)
     where = f"{row['direction']}, {row['storage']}, {row['shape']}"

@@ -1,4 +1,4 @@
-/* Add & Norm of one row by the C interface: s = x + f in place of x, y = LayerNorm(s). */
+/* Add & Norm of one row with the C interface: s = x + f overwrites x, y = LayerNorm(s). */
 
 #include <stdio.h>
 
@@ -8,7 +8,7 @@ int main(void) {
   float x[4] = {1, 2, 3, 4};
   const float f[4] = {0.5F, -1, 2, 0};
   float y[4];
-  const addnorm_add_norm_forward_args args = {.size = sizeof args, /* what is absent is default */
+  const addnorm_add_norm_forward_args args = {.size = sizeof args, /* other fields are default */
                                               .rows = 1,
                                               .features = 4,
                                               .add = {.x = x, .branch = f},

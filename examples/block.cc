@@ -1,4 +1,4 @@
-// One Transformer block in C++: made, drawn as PyTorch draws it, and run.
+// One Transformer block in C++, with initial weights from PyTorch's distributions.
 
 #include <cmath>
 #include <cstdio>
@@ -13,7 +13,7 @@ constexpr std::size_t d_ff = 2048;
 constexpr std::size_t batch = 2, length = 10;
 constexpr bool causal = false;
 
-// Divides by the unbiased deviation + epsilon; the default, {}, by √(variance + 1e-5).
+// Divides by the unbiased deviation + epsilon. The default, {}, divides by √(variance + 1e-5).
 constexpr NormOptions norm{
     .epsilon = 1e-6, .epsilon_at = EpsilonAt::kDeviation, .variance = Variance::kUnbiased};
 

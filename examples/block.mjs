@@ -1,4 +1,4 @@
-// One Transformer block in JavaScript: made, drawn as PyTorch draws it, and run.
+// One Transformer block in JavaScript, with initial weights from PyTorch's distributions.
 
 import { load } from 'addnorm';
 
@@ -15,11 +15,11 @@ const block = addnorm.block({
   dFf: d_ff,
   placement: 'pre',
   feedForward: 'relu',
-  // Divides by the unbiased deviation + epsilon; the default, {}, by √(variance + 1e-5).
+  // Divides by the unbiased deviation + epsilon. The default, {}, divides by √(variance + 1e-5).
   norm: { epsilon: 1e-6, epsilonAt: 'deviation', variance: 'unbiased' },
 });
 
-// Box and Muller, on the language's own random numbers.
+// Normal random numbers by the Box–Muller transform.
 const normal = () =>
   Math.sqrt(-2 * Math.log(1 - Math.random())) * Math.cos(2 * Math.PI * Math.random());
 const x = Float32Array.from({ length: batch * length * d_model }, normal);

@@ -1,4 +1,4 @@
-# One Transformer block in PyTorch: made, drawn and run.
+# One Transformer block in PyTorch, with initial weights.
 
 import torch
 from torch import nn
@@ -11,7 +11,7 @@ causal = False
 
 
 class LayerNorm(nn.Module):
-    # Divides by the unbiased deviation + epsilon; nn.LayerNorm by √(variance + 1e-5).
+    # Divides by the unbiased deviation + epsilon. nn.LayerNorm divides by √(variance + 1e-5).
     def __init__(self, epsilon=1e-6):
         super().__init__()
         self.gamma = nn.Parameter(torch.ones(d_model))
@@ -42,7 +42,7 @@ class Block(nn.Module):
             for linear in (self.query, self.key, self.value)
         )
         scores = q @ k.transpose(-2, -1) / d_head**0.5
-        if causal:  # no token sees a later one
+        if causal:  # mask later tokens
             later = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
             scores = scores.masked_fill(later, -torch.inf)
         weights = torch.softmax(scores, dim=-1)

@@ -1,6 +1,6 @@
-// A small pre-norm decoder writes token after token. A sublayer does not add its output to the
-// stream: it hands it on as a branch, and the next norm's call does both, s = x + f and norm(s), in
-// one pass over memory. Needs the public headers alone.
+// A small pre-norm decoder generates tokens. A sublayer does not add its output to the stream: it
+// returns it as a branch. The call of the next norm computes both s = x + f and norm(s), in one
+// pass over memory. The program needs only the public headers.
 
 #include <algorithm>
 #include <cmath>
@@ -17,12 +17,12 @@ using Vector = std::vector<float>;
 constexpr std::size_t d_model = 64;
 constexpr std::size_t d_ff = 256;
 constexpr std::size_t n_layers = 4;
-constexpr std::size_t n_tokens = 32;  // in the vocabulary
+constexpr std::size_t n_tokens = 32;  // the size of the vocabulary
 constexpr std::size_t length = 16;
 
 std::mt19937 generator(0);
 
-/// y = W·x; drawn as PyTorch draws it, uniform up to 1/√inputs.
+/// y = W·x. The initial weights are uniform in ±1/√inputs, as in PyTorch.
 struct Linear {
   std::size_t inputs, outputs;
   Vector weight = Vector(inputs * outputs);
@@ -41,7 +41,7 @@ struct Linear {
   }
 };
 
-/// One head, which keeps the keys and values of the tokens that it has seen.
+/// Attention with one head and a cache of keys and values.
 struct Attention {
   Linear query{d_model, d_model}, key{d_model, d_model}, value{d_model, d_model},
       output{d_model, d_model};
@@ -81,7 +81,7 @@ struct Layer {
 };
 
 // docs: add + norm
-/// stream += branch; gives RMSNorm of the new stream.
+/// Computes stream += branch and returns RMSNorm(stream).
 Vector add_norm(Vector& stream, const Vector& branch, const Vector& gamma) {
   Vector h(d_model);
   const addnorm::MatrixView<float> s(stream.data(), 1, d_model);
@@ -96,7 +96,7 @@ Vector add_norm(Vector& stream, const Vector& branch, const Vector& gamma) {
 
 int main() {
   std::vector<Layer> layers(n_layers);
-  const Linear embedding(d_model, n_tokens);  // a row for each token, and the head as well
+  const Linear embedding(d_model, n_tokens);  // one row for each token; also the output projection
   const Vector final_gamma(d_model, 1);
   Vector h;
   std::size_t token = 0;
@@ -105,7 +105,7 @@ int main() {
     Vector stream(d_model, 0);
     const auto row = embedding.weight.begin() + static_cast<std::ptrdiff_t>(token * d_model);
     // docs: layers
-    Vector branch(row, row + d_model);  // the embedding enters the stream as the first branch
+    Vector branch(row, row + d_model);  // the embedding is the first branch
     for (Layer& layer : layers) {
       branch = layer.attention(add_norm(stream, branch, layer.attention_gamma));
       branch = layer.feed_forward(add_norm(stream, branch, layer.feed_forward_gamma));

@@ -1,6 +1,6 @@
-// A probe of one's own: how large is what each sublayer writes into the residual stream beside what
-// stands there, and how large is the loss's gradient where it reads? For a post-norm and a pre-norm
-// stack at initialization. Needs the public headers alone.
+// A custom probe for a post-norm and a pre-norm stack at initialization. It compares the size of
+// each sublayer's branch with that of the residual stream, and measures the gradient of the
+// sublayer's input. The program needs only the public headers.
 
 #include <cmath>
 #include <cstdio>
@@ -21,7 +21,7 @@ float rms(MatrixView<const float> values) {
   return static_cast<float>(std::sqrt(sum / static_cast<double>(values.size())));
 }
 
-/// Keeps three numbers of each layer's feed-forward sublayer.
+/// Stores the sizes of stream, branch and gradient for each layer's feed-forward sublayer.
 class WriteSizes : public Probe<float> {
  public:
   void forward(const Site& site, MatrixView<const float> values) override {

@@ -1,5 +1,5 @@
-// Two pre-norm Transformer blocks learn, by a loss of one's own, to find the marked token of a
-// sequence and to say it at every place. Needs the public headers alone.
+// Two pre-norm Transformer blocks learn to find the marked token of a sequence and to output it at
+// every position. They use a custom loss. The program needs only the public headers.
 
 #include <algorithm>
 #include <cmath>
@@ -14,8 +14,8 @@ using namespace addnorm;
 constexpr std::size_t d_model = 32;
 constexpr std::size_t batch = 32, length = 8;  // rows of every matrix are tokens: batch × length
 
-/// Normal features; the first one is 2 at one random token of each sequence, which all places of
-/// the sequence have as their target, and 0 elsewhere.
+/// Makes a batch of normal features. In each sequence one random token is marked: its first feature
+/// is 2, and that of the others is 0. The marked token is the target at all positions.
 void draw(TorchGenerator& generator, Matrix<float>& x, Matrix<float>& target) {
   generator.fill_normal(x.flat());
   for (std::size_t b = 0; b < batch; ++b) {
@@ -27,7 +27,7 @@ void draw(TorchGenerator& generator, Matrix<float>& x, Matrix<float>& target) {
   }
 }
 
-/// Huber's loss, the mean over all values, and its gradient.
+/// Computes Huber's loss, as a mean over all values, and its gradient.
 double huber(const Matrix<float>& y, const Matrix<float>& target, Matrix<float>& dy) {
   double sum = 0;
   const auto n = static_cast<float>(y.flat().size());

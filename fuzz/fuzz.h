@@ -6,7 +6,7 @@
 
 #include "addnorm/error.h"
 
-/// A reader may throw addnorm::Error and nothing else, whatever it is given.
+/// Calls a reader. For any input, it may throw only addnorm::Error.
 template <typename Read>
 int fuzz(const std::uint8_t* data, std::size_t size, const Read& read) {
   try {

@@ -10,7 +10,7 @@
 
 namespace {
 
-/// Arguments of any kind, whose pointers are NULL or lie in memory that has room for them.
+/// Random arguments. Pointers are NULL or point to enough memory.
 class Arguments {
  public:
   Arguments(const std::uint8_t* data, std::size_t size) : from_(data, size) {
@@ -34,13 +34,13 @@ class Arguments {
     return from_.PickValueInArray({0.0, 0.5, 1e-5, -1.0});
   }
   std::size_t size(std::size_t right) { return rarely() ? small(right) : right; }
-  /// Of its own mostly; else none, or some that may overlap other.
+  /// Returns a pointer to unused memory, rarely NULL or memory that may overlap other arguments.
   void* memory() {
     if (rarely()) return nullptr;
     if (rarely()) return memory_.data() + small(memory_.size() - kRoom);
     return memory_.data() + kRoom * used_++;
   }
-  /// A vector and its length, or none.
+  /// Sets a vector and its length, or leaves both unset.
   template <typename Pointer>
   void vector(Pointer& data, std::size_t& size, std::size_t features) {
     if (from_.ConsumeBool()) return;
@@ -92,7 +92,7 @@ class Arguments {
   }
 
  private:
-  static constexpr std::size_t kRoom = 8192;  ///< for the largest of all
+  static constexpr std::size_t kRoom = 8192;  ///< bytes of the largest argument
 
   bool rarely() { return from_.ConsumeIntegralInRange(0, 15) == 15; }
   std::size_t small(std::size_t most) { return from_.ConsumeIntegralInRange<std::size_t>(0, most); }
@@ -164,7 +164,7 @@ addnorm_status call(Arguments& any) {
 
 }  // namespace
 
-/// A call of the C interface succeeds, or says what is wrong with its arguments.
+/// A call of the C interface must succeed, or report invalid arguments with a message.
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Arguments any(data, size);
   const addnorm_status status = call(any);

@@ -3,7 +3,7 @@
 #include "io/profile.h"
 #include "report/doctor_report.h"
 
-/// Every rule and the report must stand whatever a profile says.
+/// All rules and reports must work for any profile.
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return fuzz(data, size, [](const std::string& text) {
     for (const addnorm::io::Profile& profile : addnorm::io::parse_profiles(text, "file")) {

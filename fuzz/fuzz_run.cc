@@ -6,7 +6,7 @@
 #include "io/json.h"
 #include "io/temporary_folder.h"
 
-/// Settings on the first line, metrics on the others.
+/// The first line has the settings of a run, and the others its metrics.
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const addnorm::io::TemporaryFolder folder;
   return fuzz(data, size, [](const std::string& text) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every fuzzer that was built for some seconds from its corpus: fuzz/run.sh 60
+# Runs each fuzzer for a number of seconds, from its corpus: fuzz/run.sh 60
 set -euo pipefail
 shopt -s failglob
 cd "$(dirname "$0")/.."

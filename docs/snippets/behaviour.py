@@ -1,4 +1,4 @@
-"""A decoder that learns the next token and reads it, for its layers get no mask."""
+"""A decoder for next-token prediction that reads the next token, because its layers have no mask."""
 
 import torch
 from torch import nn

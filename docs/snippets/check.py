@@ -1,4 +1,4 @@
-"""Checks a small PyTorch decoder with a bug in it, and watches it while it trains."""
+"""Checks a small PyTorch decoder with a bug, and watches it during training."""
 
 import torch
 from torch import nn
@@ -8,7 +8,7 @@ torch.manual_seed(0)
 
 # docs: model
 class Layer(nn.Module):
-    """Pre-norm, but the feed-forward goes past the residual."""
+    """A pre-norm layer whose feed-forward lacks its residual."""
 
     def __init__(self, width=32, heads=4):
         super().__init__()

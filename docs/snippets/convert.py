@@ -1,4 +1,4 @@
-"""PyTorch's encoder with its norms and residual sums on these kernels."""
+"""Runs the norms and residual sums of PyTorch's encoder on this library's kernels."""
 
 # docs: convert
 import torch
@@ -10,7 +10,7 @@ model = torch.nn.TransformerEncoder(layer, 2)
 x = torch.randn(8, 16, 64)
 before = model(x)
 
-print(convert(model))  # in place: the same parameters, state and hooks
+print(convert(model))  # in place: keeps parameters, state and hooks
 after = model(x)
 after.square().mean().backward()
 # docs: end

@@ -1,4 +1,4 @@
-// A decoder whose first layers have another placement than the rest.
+// A decoder with different placements in the first layers and the rest.
 
 #include <cstdio>
 

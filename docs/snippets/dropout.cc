@@ -1,4 +1,4 @@
-// Dropout of a branch by a seed: backward meets the mask of forward again, and nothing stored it.
+// Dropout of a branch by a seed: backward recomputes the mask of forward, which is not stored.
 
 #include <algorithm>
 #include <cstdio>

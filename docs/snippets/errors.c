@@ -1,4 +1,4 @@
-/* What is wrong with a call, in C: a status, and a sentence. */
+/* Errors in C: a status and a message. */
 
 #include <stdio.h>
 

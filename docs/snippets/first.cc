@@ -1,4 +1,4 @@
-// Add & Norm of one row: s = x + f in place of x, y = LayerNorm(s).
+// Add & Norm of one row: s = x + f overwrites x, y = LayerNorm(s).
 
 #include <cstdio>
 #include <vector>

@@ -1,5 +1,5 @@
-// GroupNorm of an (N, C, S) tensor, forward and backward: each group of each sample gets mean 0 and
-// deviation 1, and its gradient has no part along what a norm takes away.
+// GroupNorm of an (N, C, S) tensor, forward and backward. Each group of each sample gets mean 0 and
+// deviation 1. Its gradient has no mean and no part along the normalized values.
 
 #include <cmath>
 #include <cstdio>

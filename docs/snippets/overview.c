@@ -1,4 +1,4 @@
-/* What README.md shows of C. */
+/* The C code that README.md shows. */
 
 #include <stdio.h>
 

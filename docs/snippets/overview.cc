@@ -1,4 +1,4 @@
-// What README.md shows of C++.
+// The C++ code that README.md shows.
 
 #include <cstdio>
 #include <vector>
@@ -13,7 +13,7 @@ int main() {
   std::vector<float> stream{1, 2, 3, 4, 4, 3, 2, 1}, branch(8, 0.5F), output(8);
   const std::vector<float> gamma(4, 1), beta(4, 0);
 
-  const MatrixView<float> x(stream.data(), rows, features);  // memory of your own
+  const MatrixView<float> x(stream.data(), rows, features);  // your own memory
   const MatrixView<float> f(branch.data(), rows, features), h(output.data(), rows, features);
   add_layer_norm(x, f, gamma, beta, x, h);  // x += f, h = LayerNorm(x)
 

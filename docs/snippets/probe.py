@@ -1,4 +1,4 @@
-"""Trains a small PyTorch encoder with a bug in it, and writes its profile to profile.jsonl."""
+"""Trains a small PyTorch encoder with a bug, and writes its profile to profile.jsonl."""
 
 import types
 
@@ -10,7 +10,7 @@ torch.manual_seed(0)
 
 # docs: model
 class Sublayers(nn.Module):
-    """A pre-norm layer, but for its feed-forward: that goes past the residual."""
+    """A pre-norm layer whose feed-forward lacks its residual."""
 
     def __init__(self, width=32, heads=4):
         super().__init__()

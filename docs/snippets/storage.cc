@@ -1,4 +1,4 @@
-// A residual stream in float32 with branches in bfloat16, and rows that stand apart.
+// A residual stream in float32 with branches in bfloat16, and rows with a stride.
 
 #include <cstdio>
 #include <vector>
@@ -22,8 +22,8 @@ int main() {
   addnorm::add_norm_forward<float, BFloat16>(
       {.kind = addnorm::NormKind::kRms, .epsilon = 1e-6},
       {.add = {.x = s, .branch = {attention.data(), tokens, d_model}},
-       .sum = s,                            // float32: what is added up is not rounded to 8 bits
-       .gamma = gamma,                      // float32, as all that is computed
+       .sum = s,                            // float32: the sum is not rounded to 8 bits
+       .gamma = gamma,                      // float32, like all computations
        .y = {h.data(), tokens, d_model}});  // rounded once, to nearest even
   // docs: end
 

@@ -1,5 +1,5 @@
-// One sublayer of a pre-norm stack forward and back: h = norm(x), s = x + F(h), with F(h) = h². Its
-// gradient is held against a central difference.
+// One sublayer of a pre-norm stack, forward and backward: h = norm(x), s = x + F(h) with F(h) = h².
+// Its gradient is compared with a central difference.
 
 #include <cmath>
 #include <cstdio>
@@ -35,7 +35,7 @@ struct Sublayer {
     addnorm::residual_add<double>({.x = view(x), .branch = view(f)}, view(s));
   }
 
-  /// dx from ds; d_gamma is added to.
+  /// Computes dx from ds, and adds to d_gamma.
   void backward(const Vector& x, const Vector& ds, Vector& dx) {
     Vector dh(rows * features);
     for (std::size_t i = 0; i < h.size(); ++i) dh[i] = 2 * h[i] * ds[i];
@@ -43,7 +43,7 @@ struct Sublayer {
                                               .statistics = statistics,
                                               .gamma = gamma,
                                               .dy = view(dh),
-                                              .d_residual = view(ds),  // what came past F
+                                              .d_residual = view(ds),  // the gradient past F
                                               .dx = view(dx),
                                               .d_gamma = d_gamma,
                                               .workspace = workspace});

@@ -83,18 +83,29 @@ def _check_devices(network: nn.Module, inputs: Any) -> None:
 def _measure(network: nn.Module, called: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any],
              loss: Loss, **options: Any) -> Any:
     """Returns a probe that has recorded one forward and backward."""
+    from ._checkpoints import checkpoints_with_graph
     from .probe import ProbeError, probe as begin
-    try:
+
+    def measure() -> Any:
         probe = begin(network, **options)
         with probe:
             value = loss(called(*arguments, **named))
             if value.requires_grad:  # else only the forward is judged
                 value.backward()
+        return probe
+
+    try:
+        with checkpoints_with_graph() as checkpoints:
+            try:
+                return measure()
+            except Exception:
+                if not checkpoints:
+                    raise
+        return measure()  # non-reentrant checkpoints refuse functions that compute otherwise the second time
     except (_core.Error, ProbeError) as error:
         raise _core.Error(_one_line(str(error))) from error
     except Exception as error:  # an error of the model's own code, or of a hook in it
         raise _core.Error(f"the model failed on these inputs: {_one_line(_told(error))}") from error
-    return probe
 
 
 def _told(error: Exception) -> str:

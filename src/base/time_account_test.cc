@@ -14,19 +14,32 @@ double of(const TimeAccount& account, Cost cost) {
   return account.seconds().at(static_cast<std::size_t>(cost));
 }
 
+/// Returns the seconds since `begin`.
+double since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 TEST(TimeAccount, EachMomentCountsForTheInnermostTimer) {
   const TimeAccount account;
+  const auto begin = std::chrono::steady_clock::now();
+  double inner_seconds = 0;
   {
     const ScopedTimer outer(Cost::kAddNorm);
     std::this_thread::sleep_for(20ms);
+    const auto inner_begin = std::chrono::steady_clock::now();
     {
       const ScopedTimer inner(Cost::kProducts);
       std::this_thread::sleep_for(60ms);
     }
+    inner_seconds = since(inner_begin);
     std::this_thread::sleep_for(20ms);
   }
+  const double all_seconds = since(begin);
   EXPECT_GE(of(account, Cost::kAddNorm), 0.04);
   EXPECT_GE(of(account, Cost::kProducts), 0.06);
+  EXPECT_LE(of(account, Cost::kProducts), inner_seconds);
+  EXPECT_LE(of(account, Cost::kAddNorm) + of(account, Cost::kProducts), all_seconds)
+      << "no moment counts twice";
   EXPECT_EQ(of(account, Cost::kAttention), 0);
   std::thread([&] {
     const ScopedTimer elsewhere(Cost::kAttention);

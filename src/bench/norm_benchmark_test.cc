@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "addnorm/error.h"
 
 namespace addnorm::bench {
@@ -111,7 +113,8 @@ TEST(NormBenchmark, RivalsDoEveryKernelTheyHave) {
       const bool prepared = rival->prepare({kernel, {4, 8}, "f32"}, 1);
       EXPECT_EQ(prepared, can(rival->kind(), kernel));
       if (prepared) {
-        EXPECT_LT(rival->time(1), 1000);
+        const double time = rival->time(1);
+        EXPECT_TRUE(std::isfinite(time) && time > 0) << time;
       }
       EXPECT_THAT(rival->problem(), IsEmpty());
     }

@@ -1,8 +1,9 @@
-"""What a PythonRival runs: python_rival.py RIVAL, one of pytorch, pytorch_as_is, torch_compile and onnxruntime.
+"""The process of a PythonRival: python_rival.py RIVAL, where RIVAL is pytorch, pytorch_as_is, torch_compile or
+onnxruntime.
 
-Answers each line with one line: a job with "ready", or "none" where the library has no such kernel; a number of
-calls with the milliseconds of one of them; a norm of a file's matrices with "ready" when they are there; what fails
-with "failed" and why.
+Each input line gets one line as answer. The answer to a job is "ready", or "none" if the library has no such kernel.
+The answer to a number of calls is the milliseconds of one call. The answer to a norm of a file's matrices is "ready"
+when its outputs are written. After an error the answer is "failed" and the reason.
 """
 
 import ctypes
@@ -81,7 +82,7 @@ def eager_and_compiled(job):
         dx, *others = torch.autograd.grad(y, (x, *parameters), dy, retain_graph=True)
         return (plus(other, dx) if job.add else dx), *others
 
-    # As torch.compile has it in a graph's backward: with the forward's statistics.
+    # torch.compile's backward graph also takes the statistics of the forward.
     s, gamma, beta = x.detach(), gamma.detach(), beta.detach()
     if job.norm == "layer":
         _, mean, inverse = torch.native_layer_norm(s, (job.cols,), gamma, beta, job.epsilon)

@@ -31,6 +31,15 @@ bool exceeds_limit(const io::Check& check, const Subject& /*subject*/) {
   return check.value > (std::isnan(check.limit) ? 0 : check.limit);
 }
 
+/// Whether a sequence alone gives another output than among others.
+bool differs_alone(const io::Check& check, const Subject& subject) {
+  return exceeds_limit(check, subject) && check.detail == "alone";
+}
+
+bool reads_others(const io::Check& check, const Subject& subject) {
+  return exceeds_limit(check, subject) && check.detail != "alone";
+}
+
 /// Logits of variance v give a loss of about ln V + v/2: 0.2 above ln V for PyTorch's linear
 /// layers, 1 above for Xavier's weights.
 bool is_confident_guess(const io::Check& check, const Subject& subject) {
@@ -96,12 +105,16 @@ constexpr BehaviourRule kBehaviourRules[] = {
      "an output that depends only on its own token and earlier ones",
      "check the mask's diagonal and its sign: 0 or true where a query may see a key; take no "
      "statistics over tokens"},
-    {"batch-leak", exceeds_limit, kBroken, kSuspicious,
+    {"batch-leak", reads_others, kBroken, kSuspicious,
      "the output of one sequence depends on the others of its batch, by {percent:.3g} % of its "
      "gradient",
      "sequences that do not affect each other in evaluation",
      "look for view() in place of transpose(), batch_first=False with inputs [batch, length, "
      "width], and statistics over the batch"},
+    {"batch-leak", differs_alone, kSuspicious, kSuspicious,
+     "alone, a sequence of the batch gives an output that differs by {percent:.3g} %",
+     "sequences that do not affect each other in evaluation",
+     "check the axes of the mask: each sequence needs its own mask, the same in all heads"},
     {"padding-leak", exceeds_limit, kSuspicious, kSuspicious,
      "other values at padded tokens change the rest of the output by {percent:.3g} %{more}",
      "an output that does not depend on padding",
@@ -160,7 +173,8 @@ constexpr BehaviourRule kBehaviourRules[] = {
      "{detail} give the same keys the same weights as another head", "heads that differ",
      "check the reshape into heads, and whether one projection was copied into all heads"},
     {"head-silent", exceeds_limit, kSuspicious, kSuspicious, "the values of {detail} are 0",
-     "heads that all contribute", "find out what sets rows of the value projection to 0"},
+     "heads that all contribute",
+     "find out what sets rows of the value projection, or the output of heads, to 0"},
     {"dropout-before-softmax", exceeds_limit, kSuspicious, kSuspicious,
      "dropout sets scores to 0 before the softmax", "dropout of the weights, after the softmax",
      "move it after the softmax: a score of 0 does not remove a key"},
@@ -175,10 +189,19 @@ constexpr BehaviourRule kBehaviourRules[] = {
     {"logits-changed", exceeds_limit, kSuspicious, kSuspicious,
      "the output differs from what the head returns, by {percent:.3g} %", "logits of W·h + b",
      "look for code that changes the logits after the head, or declare it in the configuration"},
+    {"activation-changed", exceeds_limit, kSuspicious, kSuspicious, "its activation is {detail}",
+     "the activation that the configuration names", "use that one, or correct the configuration"},
     {"initial-size", is_odd, kSuspicious, kSuspicious,
      "its values are {value:.3g} {detail} before training",
      "{limit:.3g}, as given by the configuration or the kind of norm",
      "check the code that initializes it last"},
+    {"bias-off-zero", is_odd, kSuspicious, kSuspicious,
+     "its values lie around {value:.3g}, with a standard deviation of {limit:.2g}",
+     "values around 0: β starts at 0, and training has no reason to move all features one way",
+     "check what is added to β when weights are made or loaded"},
+    {"size-odd", is_odd, kSuspicious, kSuspicious,
+     "its values have a root mean square of {value:.3g}", "about {limit:.3g}, as in {detail}",
+     "check what scales or initializes the weights of this layer alone"},
     {"weight-zeros", exceeds_limit, kSuspicious, kSuspicious, "{detail} are exactly 0",
      "initialized or trained weights, except for padding",
      "find out what masks or overwrites them"},
@@ -247,7 +270,7 @@ constexpr BehaviourRule kBehaviourRules[] = {
     {"decay-uneven", is_odd, kSuspicious, kSuspicious,
      "weight decay of {value:.3g} applies to {detail}", "{limit:.3g}, as for most matrices",
      "put all matrices into one group, unless this is intended"},
-    {"decay-on-gain", exceeds_limit, kNote, kNote,
+    {"decay-on-gain", exceeds_limit, kSuspicious, kNote,
      "weight decay of {value:.3g} also applies to {detail}",
      "many recipes decay only matrices: decay pulls γ towards 0, where a norm outputs nothing",
      "put one-dimensional parameters into a group with weight_decay=0, unless this is intended"},

@@ -76,7 +76,8 @@ TEST(BehaviourRules, JudgeWhatIsAboveTheirLimit) {
       {"positions-wrong", kNone, 0, 1, "suspicious", "suspicious"},
       {"logits-changed", kNone, 0, 0.1, "suspicious", "suspicious"},
       {"weight-zeros", kNone, 0, 1, "suspicious", "suspicious"},
-      {"decay-on-gain", 0, 0, 0.1, "note", "note"},
+      {"decay-on-gain", 0, 0, 0.1, "note", "suspicious"},
+      {"activation-changed", kNone, 0, 1, "suspicious", "suspicious"},
   };
   for (const Case& c : cases) {
     const io::Check check{.name = c.name, .value = c.sound, .limit = c.limit, .where = "here"};

@@ -11,6 +11,7 @@ namespace addnorm::doctor {
 namespace {
 
 constexpr std::string_view kRuleNames[] = {
+    "activation-changed",
     "another-recipe",
     "attention-constant",
     "attention-logits-grow",
@@ -18,6 +19,7 @@ constexpr std::string_view kRuleNames[] = {
     "attention-scale",
     "attention-scale-odd",
     "batch-leak",
+    "bias-off-zero",
     "branch-detached",
     "branch-factor",
     "branch-missing",
@@ -88,6 +90,7 @@ constexpr std::string_view kRuleNames[] = {
     "residual-twice",
     "rounded-statistics",
     "second-head",
+    "size-odd",
     "softmax-axis",
     "statistics-detached",
     "stream-changed",

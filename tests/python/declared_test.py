@@ -66,6 +66,8 @@ BUGS = {
         "unlike-config", step("join", lambda s, known, x, f: x + F.dropout(f, 0.4, s.training))),
     "dropout of the scores": (
         "dropout-before-softmax", step("softmax", lambda s, known, z: F.dropout(causal(z), RATE, s.training).softmax(-1))),
+    "dropout of the scores, and a mask": (
+        "dropout-before-softmax", step("softmax", lambda s, known, z: causal(F.dropout(z, RATE, s.training)).softmax(-1))),
     "a cast within a model of float32": (
         "cast-to-half", step("feed", lambda s, known, h: known(h).bfloat16().float())),
     "positions that are repeated": ("positions-wrong", positions(lambda ids: ids // 2)),
@@ -87,6 +89,7 @@ INITIAL = {
 def longer(found):
     """Enlarges the table of positions, so that positions may begin at 1."""
     found.positions = nn.Embedding(LENGTH + 1, models.WIDTH)
+    nn.init.normal_(found.positions.weight, std=0.2)
     found.config.max_position_embeddings = LENGTH + 1
     return found
 

@@ -335,7 +335,7 @@ class NormalizesSequences(FunctionalNorm):
 @exhibit("harvardnlp/annotated-transformer#119", "The unbiased deviation", "variance-divisor",
          "layer 0, attention, norm before it", as_norm)
 class DividesByOneLess(LayerNorm):
-    """torch.std divides by n − 1 unless it is told otherwise."""
+    """torch.std divides by n − 1 by default."""
 
     def deviation(self, x):
         return x.std(-1, keepdim=True) + self.eps
@@ -674,7 +674,7 @@ class DecaysEverything(Training):
          "modules are notes if every layer has them: many sound models have some.",
          in_decoder)
 class AttendsTwice(PreNorm):
-    """The second half of the layer calls attention again; nobody calls the feed-forward."""
+    """The second half of the layer calls attention again, and not the feed-forward."""
 
     def forward(self, x):
         x = x + self.dropout(self.attention(self.norm_1(x)))

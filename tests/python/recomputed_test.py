@@ -105,10 +105,9 @@ def said_of_gradients(report):
 PARTS = ["layers", "segments", "method", "halves", "sublayers", "feed-forward"]
 
 
-@pytest.mark.parametrize("run", [reentrant, Recomputed.apply], ids=["PyTorch's", "another's"])
 @pytest.mark.parametrize("parts", PARTS)
-def test_no_gradient_is_judged_where_the_forward_kept_no_graph(run, parts):
-    report = report_of(run, parts)
+def test_no_gradient_is_judged_where_the_forward_kept_no_graph(parts):
+    report = report_of(Recomputed.apply, parts)
     assert [f.name for f in report.findings] == []
     assert report.coverage.counts["sums"] == (8, 8)
     assert len(said_of_gradients(report)) == (parts != "feed-forward")  # every comparison there has gradients
@@ -124,10 +123,41 @@ def test_what_the_forward_shows_is_judged_there(run, parts, bug):
 
 
 @pytest.mark.parametrize("parts", PARTS)
-def test_a_checkpoint_that_is_not_reentrant_is_measured_as_if_there_was_none(parts):
-    numbers = [report_of(run, parts).numbers() for run in (kept, lambda function, x: function(x))]
-    assert any(name.endswith("grad_rms") for name in numbers[1])
-    assert numbers[0] == pytest.approx(numbers[1], rel=1e-6)
+def test_checkpoints_of_pytorch_are_measured_as_if_there_were_none(parts):
+    reports = [report_of(run, parts) for run in (lambda function, x: function(x), kept, reentrant)]
+    expected = reports[0].numbers()
+    assert any(name.endswith("grad_rms") for name in expected)
+    for report in reports:
+        assert report.numbers() == pytest.approx(expected, rel=1e-6)
+        report.assert_sound()
+    assert torch.utils.checkpoint.CheckpointFunction.__name__ == "CheckpointFunction"
+
+
+def test_a_function_that_computes_otherwise_the_second_time_is_measured_without_gradients():
+    cache = {}
+
+    def keeps(function, x):
+        def with_mask(x):
+            if not cache:  # a non-reentrant checkpoint notices that less is computed in backward
+                cache["size"] = x.square().sum()
+            return function(x)
+        return checkpoint(with_mask, x, use_reentrant=True)
+
+    report = report_of(keeps, "layers")
+    assert [f.name for f in report.findings] == []
+    assert torch.utils.checkpoint.CheckpointFunction.__name__ == "CheckpointFunction"
+
+
+def test_checkpoints_that_no_gradient_passes_stay_as_they_are():
+    torch.manual_seed(0)
+    model = Model(reentrant, "layers")
+    for parameter in model.embedding.parameters():
+        parameter.requires_grad_(False)
+    with addnorm.watch(model, every=1) as watched:
+        model(TOKENS).sum().backward()
+    gradients = [parameter.grad for layer in list(model.layers)[:1] for parameter in layer.parameters()]
+    assert all(gradient is None for gradient in gradients)
+    assert any(f.rule == "gradient-missing" for f in addnorm.check(model, TOKENS).findings)
 
 
 def test_a_branch_without_gradients_is_still_named():

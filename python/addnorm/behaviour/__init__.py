@@ -14,6 +14,7 @@ from typing import Any, Callable
 from torch import Tensor, nn
 
 from .._snapshot import unchanged
+from .activations import Activations
 from .attention import AttentionChecks
 from .declared import Computed, Indices
 from .gradients import Gradients, measure_frozen, measure_initial_loss, measure_missing, next_token_targets
@@ -22,11 +23,11 @@ from .norms import NormInputs, measure_statistics
 from .operators import AttentionScale, Functions, StreamDropout
 from .optimizers import measure_optimizer
 from .registration import measure_registration
-from .rerun import measure_cache, measure_noise, measure_padding
+from .rerun import measure_alone, measure_cache, measure_noise, measure_padding
 from .subject import Line, Subject
 from .ties import measure_ties
 from .tracer import Targets, Tracer
-from .weights import measure_initial_sizes, measure_zero_rows
+from .weights import measure_bias_offsets, measure_initial_sizes, measure_odd_sizes, measure_zero_rows
 from .zero_gradients import measure_zero
 
 __all__ = ["measure"]
@@ -40,8 +41,8 @@ def measure(model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], *,
     loss       as check() takes it; without a loss, every output gets a gradient
     optimizer  the optimizer of the parameters, or a list of several; None: nothing is said of it
 
-    Runs the model three times and back three times; twice more where the batch has a padding mask
-    (once or twice where it has none and an embedding has a padding_idx), and where the model has a cache; up
+    Runs the model three times and back three times; two or three times more where the batch has a padding mask
+    (once or twice where it has none and an embedding has a padding_idx), and twice where the model has a cache; up
     to six times more where parameters have no gradient, or one of 0. The model is afterwards as it was, bit by
     bit, and so are the generators of random numbers.
     """
@@ -56,7 +57,7 @@ def _measure(s: Subject, optimizers: list[Any]) -> None:
     gradients: Gradients | None = None
     targets: Targets | None = None
     dropout, norms, scale, attention = StreamDropout(s), NormInputs(), AttentionScale(s), AttentionChecks(s)
-    computed, indices = Computed(s), Indices(s)
+    computed, indices, activations = Computed(s), Indices(s), Activations(s)
     with s.part("gradients"):
         with Functions(dropout, computed):
             gradients = Gradients(s, watch=(dropout.enter,))
@@ -65,17 +66,18 @@ def _measure(s: Subject, optimizers: list[Any]) -> None:
         measure_initial_loss(s, gradients)
     tracer = Tracer(s)
     with s.part("future-leak, batch-leak"):
-        with Functions(scale, attention, computed, indices):
+        with Functions(scale, attention, computed, indices, activations):
             tracer.forward(watch=(norms.enter,))
         scale.add()
         attention.add()
         computed.add()
-        indices.add(tracer.output)
+        indices.add(tracer.output, tracer.has_logits)
+        activations.add()
         measure_locality(s, tracer, targets)
     if tracer.output is not None:
         output = tracer.output.detach()
         for where, part in (("eval-noise", measure_noise), ("padding-leak", measure_padding),
-                            ("cache-mismatch", measure_cache)):
+                            ("batch-leak", measure_alone), ("cache-mismatch", measure_cache)):
             with s.part(where):
                 part(s, output)
     with s.part("statistics-detached"):
@@ -88,6 +90,10 @@ def _measure(s: Subject, optimizers: list[Any]) -> None:
         measure_zero_rows(s)
     with s.part("initial-size"):
         measure_initial_sizes(s)
+    with s.part("bias-off-zero"):
+        measure_bias_offsets(s)
+    with s.part("size-odd"):
+        measure_odd_sizes(s)
     with s.part("parameter-unregistered, layer-shared"):
         measure_registration(s)
     if gradients is not None:

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from .operators import PRODUCTS, SOFTMAX
-from .structure import of_all_layers, rms
+from .structure import rms
 from .subject import Subject
+from .weights import follows_range, has_zeros, is_trained, is_untrained
 
 AXES = {1: "heads", 2: "queries"}  # of weights [sequences, heads, queries, keys]
 CONSTANT = 1e-5  # the spread of queries, keys or values over tokens, as a share of their size; collapse leaves 1e-4
@@ -24,6 +25,7 @@ class AttentionChecks:
         self._s = s
         self._weights: list[tuple[Tensor, int]] = []  # the last results of a softmax, and its axis
         self._product: tuple[Tensor, Tensor, Tensor] | None = None  # q, k and q·k, the last ones
+        self._mixed: tuple[int, int] | None = None  # heads and values of the last product with values
         self._found: dict[tuple[str, str], str] = {}  # check and place
         # Operands of 0, by place, in their order; and operands that are not, by the place that layers share. Some
         # models begin with operands of 0 in all layers.
@@ -37,6 +39,8 @@ class AttentionChecks:
             operands = [a for a in args if isinstance(a, Tensor) and a.is_floating_point() and a.dim() > 2]
             if len(operands) == 2:
                 self._see_product(*operands, result)
+        elif name in ("linear", "addmm"):
+            self._see_projected(args[name == "addmm"])
         elif name == "scaled_dot_product_attention":
             q, k, v = args[:3]
             for what, tensor in ("queries", q), ("keys", k), ("values", v):
@@ -44,6 +48,7 @@ class AttentionChecks:
             sizes = rms(q), rms(k)
             if q.dim() == 4 and q.shape[:2] == k.shape[:2] and min(sizes) > 0:
                 self._add_heads(torch.cat([t.detach().flatten(2) / size for t, size in zip((q, k), sizes)], -1))
+            self._mixed = (result.shape[1], result.numel()) if result.dim() == 4 else None
 
     def _see_softmax(self, args: Any, kwargs: Any, result: Tensor) -> None:
         dim = kwargs.get("dim", args[1] if len(args) > 1 else -1)
@@ -62,6 +67,7 @@ class AttentionChecks:
                     left.shape[-1] == right.shape[-2] and torch.equal(weights.flatten(), left.detach().flatten()):
                 self._see_axis(weights, axis)
                 self._see_operand("values", right)
+                self._mixed = (result.shape[1], result.numel()) if result.dim() == 4 else None
 
     def _see_axis(self, weights: Tensor, axis: int) -> None:
         """The weights of one query must add up to 1 over the axis that the product with the values sums."""
@@ -77,12 +83,21 @@ class AttentionChecks:
         if size == 0:
             self._zero[place, what] = None
             return
-        self._live.add((of_all_layers(place), what))
+        self._live.add((self._s.of_all_layers(place), what))
         if rms(t.double() - t.double().mean(-2, keepdim=True)) < CONSTANT * size:
             self._found["attention-constant", place] = what
         silent = [i for i, head in enumerate(t.unbind(1)) if rms(head) == 0] if t.dim() == 4 else []
         if silent and what == "values":
             self._found["head-silent", place] = f"{len(silent)} of {t.shape[1]} heads"
+
+    def _see_projected(self, x: Tensor) -> None:
+        """Notes heads of which the output projection reads exact zeros alone."""
+        if self._mixed is None or x.numel() != self._mixed[1] or x.shape[-1] % self._mixed[0]:
+            return
+        count, self._mixed = self._mixed[0], None
+        silent = count - int((x.detach().reshape(-1, count, x.shape[-1] // count) != 0).any(-1).any(0).sum())
+        if 0 < silent < count:
+            self._found["head-silent", self._s.where()] = f"{silent} of {count} heads"
 
     def _see_heads(self, weights: Tensor) -> None:
         """Notes heads with the same weights, unless the weights are the same for all keys."""
@@ -104,8 +119,10 @@ class AttentionChecks:
     def add(self) -> None:
         self._weights.clear()
         self._product = None
+        is_drawn = bool(self._zero) and is_untrained(self._s) and follows_range(self._s)
         for place, what in self._zero:
-            if (of_all_layers(place), what) in self._live:
+            is_alone = (self._s.of_all_layers(place), what) in self._live
+            if is_alone or is_trained(self._s) or is_drawn and has_zeros(self._s, place):
                 self._found["attention-constant", place] = what
         for (check, place), what in self._found.items():
             self._s.add(check, 1, where=place, detail=what)

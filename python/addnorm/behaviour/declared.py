@@ -1,7 +1,8 @@
-"""The computation beside the configuration: numbers of heads, dropout rates, positions, logits, and types."""
+"""The computation beside the configuration: numbers of heads, dropout rates, ε, positions, logits, and types."""
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, Iterator
 
@@ -9,11 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from .._structure import HEADS, entry
-from .operators import DROPOUTS, PRODUCTS, SOFTMAX, dropout_rate
-from .structure import main_output, relative_difference, some
+from .operators import DROPOUTS, PRODUCTS, SOFTMAX, dropout_rate, multiple
+from .structure import is_norm, relative_difference, rms, some
 from .subject import Subject
 
 CASTS = {"to", "half", "bfloat16", "type"}
+MASKS = {"masked_fill", "masked_fill_", "where", "add", "add_", "__add__", "__radd__", "__iadd__", "sub", "float", "to"}
+USUAL_EPSILONS = {1e-5, 1e-6, 1e-8, 1e-12}  # modules have them whatever the configuration says
 POSITIONS = re.compile(r"wpe|embed_positions?|(position|pos)(al)?_?(emb(ed)?(dings?)?)?s?")
 
 
@@ -25,7 +28,7 @@ class Computed:
         self._heads: dict[str, int] = {}
         self._rates: dict[float, list[str]] = {}
         self._product: torch.Size | None = None  # the shape of the last product
-        self._dropped: Tensor | None = None  # the last result of a dropout
+        self._dropped: Tensor | None = None  # the last scores behind a dropout, or behind a mask that follows it
         self._before_softmax: dict[str, None] = {}  # places, in their order
         self._casts: dict[str, str] = {}
         self._is_wide = all(p.dtype == torch.float32 for p in s.parameters.values())
@@ -43,9 +46,11 @@ class Computed:
         elif name == "scaled_dot_product_attention" and args and args[0].dim() == 4:
             self._heads.setdefault(self._s.where(), args[0].shape[1])
         elif name in DROPOUTS and (rate := dropout_rate(name, args, kwargs)) > 0:
-            self._dropped = result
+            self._dropped = result if result.shape == self._product else None
             self._rates.setdefault(rate, []).append(self._s.where())
-        elif name in CASTS and self._is_wide and isinstance(result, Tensor):
+        elif name in MASKS and self._dropped is not None and any(a is self._dropped for a in args):
+            self._dropped = result
+        if name in CASTS and self._is_wide and isinstance(result, Tensor):
             if result.dtype in (torch.float16, torch.bfloat16) and result.dim() > 1:
                 self._casts.setdefault(self._s.where(), str(result.dtype).replace("torch.", ""))
 
@@ -61,6 +66,7 @@ class Computed:
         for place, dtype in self._casts.items() if self._is_wide else ():
             self._s.add("cast-to-half", 1, where=place, detail=dtype)
         self._add_rates()
+        self._add_epsilons()
 
     def _add_rates(self) -> None:
         """Adds dropout rates that no entry of the configuration has."""
@@ -71,6 +77,18 @@ class Computed:
             if not any(abs(rate - value) < 1e-6 for value in known):
                 self._s.add("unlike-config", rate, limit=max(known), where=some(dict.fromkeys(places), 1),
                             detail="as the rate of dropout")
+
+
+    def _add_epsilons(self) -> None:
+        """Adds norms whose ε is neither an entry of the configuration nor a usual one."""
+        known = {float(value) for key, value in _entries(self._s.config) if "eps" in key and isinstance(value, float)}
+        odd: dict[float, list[str]] = {}
+        for module, place in self._s.names.items():
+            epsilon = entry(module, "eps", "variance_epsilon", "epsilon") if is_norm(module) else None
+            if isinstance(epsilon, float) and not any(math.isclose(epsilon, e) for e in known | USUAL_EPSILONS):
+                odd.setdefault(epsilon, []).append(place)
+        for epsilon, places in odd.items() if known else ():
+            self._s.add("unlike-config", epsilon, limit=max(known), where=some(places, 1), detail="as ε")
 
 
 def _autocasts() -> bool:
@@ -93,20 +111,19 @@ class Indices:
     def __init__(self, s: Subject) -> None:
         self._s = s
         self._positions: dict[str, tuple[Tensor, nn.Embedding]] = {}
-        self._head: tuple[str, Tensor] | None = None
-        sizes = {m.num_embeddings for m in s.names if isinstance(m, nn.Embedding)}
-        self._heads = {m for m in s.names if type(m) is nn.Linear and m.out_features in sizes}
+        self._head: tuple[nn.Module, Tensor] | None = None  # the last linear map
+        self._sizes = {m.num_embeddings for m in s.names if isinstance(m, nn.Embedding) and m.num_embeddings > 8}
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
         running = self._s.runs[-1].inside
-        if name == "linear" and running and running[-1] in self._heads:
-            self._head = self._s.names[running[-1]], result.detach()
+        if name == "linear" and running and type(running[-1]) is nn.Linear:
+            self._head = running[-1], result.detach()
         elif name == "embedding" and running and isinstance(running[-1], nn.Embedding):
             place = self._s.names[running[-1]]
             if POSITIONS.fullmatch(place.rpartition(".")[2]):
                 self._positions.setdefault(place, (args[0].detach(), running[-1]))
 
-    def add(self, output: Any) -> None:
+    def add(self, output: Tensor | None, has_logits: bool) -> None:
         given = any("position" in key for key in self._s.named)
         for place, (index, table) in self._positions.items():
             rows = index.reshape(-1, index.shape[-1]) if index.dim() else index.reshape(1, 1)
@@ -114,7 +131,7 @@ class Indices:
                 kept = row if table.padding_idx is None else row[row != table.padding_idx]
                 if self._add_positions(place, kept, table):
                     break
-        self._add_logits(output)
+        self._add_logits(output, has_logits)
 
     def _add_positions(self, place: str, row: Tensor, table: nn.Embedding) -> bool:
         """Whether the positions of one sequence are wrong, which is added."""
@@ -134,14 +151,18 @@ class Indices:
             return True
         return False
 
-    def _add_logits(self, output: Any) -> None:
-        """Adds logits that are not what the head returned, unless the configuration scales or bounds them."""
-        logits = main_output(output)
+    def _add_logits(self, logits: Tensor | None, is_named: bool) -> None:
+        """Adds logits that are not what the head returned, and a bias, unless the configuration scales or bounds them.
+        Those of another head may go through any function but a factor or another order."""
         if self._head is None or logits is None or any(value is not None for key, value in _entries(self._s.config)
                                                        if "logit" in key or "softcap" in key):
             return
-        place, made = self._head
-        if logits.shape == made.shape:
-            difference = relative_difference(logits, made)
-            if difference > 1e-3:
-                self._s.add("logits-changed", difference, where=place)
+        head, made = self._head
+        if logits.shape != made.shape or (difference := relative_difference(logits, made)) < 1e-3:
+            return
+        added = (logits - made).flatten(0, -2)
+        if len(added) > 1 and rms(added - added.mean(0)) < 1e-5 * rms(added):  # a bias of its own
+            return
+        is_moved = bool((logits.sort(-1).values - made.sort(-1).values).abs().max() < 1e-6 * made.abs().max())
+        if head.out_features in self._sizes or is_named and (is_moved or multiple(logits, made) is not None):
+            self._s.add("logits-changed", difference, where=self._s.names[head])

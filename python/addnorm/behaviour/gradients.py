@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from .._sharded import local_part
 from .._structure import is_within, parent_of, tensors_in
 from .._undo import Undo
-from .structure import is_norm, main_output, of_all_layers, places_of, plural, rms, some
+from .structure import is_norm, main_output, places_of, plural, rms, some
 from .subject import Calls, Subject, Unmeasured
 from .tracer import Targets
 
@@ -29,6 +29,7 @@ class Gradients:
     """The gradients of the loss, in the mode that the caller has set, or in evaluation."""
 
     def __init__(self, s: Subject, watch: Sequence[Callable[..., None]] = (), evaluate: bool = False) -> None:
+        self._s = s
         self.trained = {n: p for n, p in s.parameters.items() if p.requires_grad}
         output = s.run(evaluate=evaluate, watch=watch)
         self.calls = s.runs[-1]
@@ -57,7 +58,7 @@ class Gradients:
         self.missing = {name for name, size in self.sizes.items() if size is None}
         self._by_name: dict[str, list[str]] = defaultdict(list)
         for name in self.trained:
-            self._by_name[of_all_layers(name)].append(name)
+            self._by_name[s.of_all_layers(name)].append(name)
 
     def _keep_size(self, name: str, gradient: Tensor) -> None:
         self.sizes[name] = rms(gradient)
@@ -67,7 +68,7 @@ class Gradients:
 
     def counterparts(self, name: str) -> list[str]:
         """Those of the same name in other layers that have a gradient."""
-        return [n for n in self._by_name[of_all_layers(name)] if n not in self.missing]
+        return [n for n in self._by_name[self._s.of_all_layers(name)] if n not in self.missing]
 
 
 def predicted_tokens(g: Gradients) -> tuple[Tensor, Tensor] | None:
@@ -121,13 +122,14 @@ def measure_initial_loss(s: Subject, g: Gradients) -> None:
 
 
 def measure_frozen(s: Subject) -> None:
-    """Freezing is a choice; one layer alone, between others that are trained, is a strange one."""
+    """Adds parameter-frozen. Freezing is a choice; one layer alone between trained ones, or some matrices of a sublayer
+    beside trained ones, is a strange one."""
     frozen = [n for n, p in s.parameters.items() if not p.requires_grad]
     if not frozen:
         return
     groups: dict[str, list[str]] = defaultdict(list)
     for name in s.parameters:
-        groups[of_all_layers(name)].append(name)
+        groups[s.of_all_layers(name)].append(name)
     odd = []
     is_frozen = set(frozen)
     for members in groups.values():
@@ -137,10 +139,35 @@ def measure_frozen(s: Subject) -> None:
     for place in cover(s, odd, frozen):
         s.add("parameter-frozen", 1, where=place, declared="its counterparts in layers before it and "
               "after it are trained")
+    parts = _frozen_parts(s, is_frozen - set(odd))
+    if parts:
+        s.add("parameter-frozen", 1, where=some(cover(s, parts, frozen)), declared="the other matrices of its sublayer "
+              "are trained")
     values = sum(p.numel() for p in s.parameters.values())
     share = sum(s.parameters[n].numel() for n in frozen) / max(1, values)
-    if not odd:
+    if not odd and not parts:
         s.add("parameter-frozen", share, where="model", detail=some(cover(s, frozen, frozen)))
+
+
+def _frozen_parts(s: Subject, frozen: set[str]) -> list[str]:
+    """The frozen matrices of sublayers that also have trained ones, in layers of which most values are trained: not the
+    base of an adapter, and not a router beside its experts."""
+    layers: dict[str, list[str]] = defaultdict(list)
+    for name, parameter in s.parameters.items():
+        if parameter.dim() > 1 and s.layer_of(name):
+            layers[s.layer_of(name)].append(name)
+    found = []
+    for layer, names in layers.items():
+        sublayers: dict[str, list[str]] = defaultdict(list)
+        for name in names:
+            inner = re.match(r"\w+(\.\d+)?(?=\.\w+\.)", name[len(layer) + 1:])
+            sublayers[inner.group() if inner else ""].append(name)
+        if 2 * sum(s.parameters[n].numel() for n in names if n in frozen) > sum(s.parameters[n].numel() for n in names):
+            continue
+        for group in sublayers.values():
+            if any(n not in frozen for n in group) and not any("expert" in n for n in group):
+                found += [n for n in group if n in frozen]
+    return found
 
 
 def cover(s: Subject, names: Iterable[str], among: Iterable[str]) -> list[str]:
@@ -280,7 +307,7 @@ def _try_values(s: Subject, g: Gradients, names: list[str]) -> None:
     groups: dict[str, list[str]] = defaultdict(list)
     order = _order(s, g)
     for name in sorted(names, key=lambda n: -order.get(parent_of(n), -1)):  # the cut is behind the last
-        groups[of_all_layers(parent_of(name))].append(name)
+        groups[s.of_all_layers(parent_of(name))].append(name)
     matter: list[str] = []
     unused: list[str] = []
     least = 1e-6 * abs(g.loss)
@@ -294,19 +321,20 @@ def _try_values(s: Subject, g: Gradients, names: list[str]) -> None:
         else:
             s.leave("gradient-missing", f"{group[0]}: the loss of the same batch differs from run to run")
     for group in list(groups.values())[MOST_TRIALS:]:
-        if not any(_layer_of(n) == _layer_of(m) for n in group for m in matter):
+        if not any(s.layer_of(n) == s.layer_of(m) for n in group for m in matter):
             s.leave("gradient-missing", f"{plural(len(group), 'parameter')} as {group[0]}: too many "
                                         "without a gradient to try them all")
     for place in cover(s, unused, g.missing):
         s.add("parameter-unused", sum(s.parameters[n].numel() for n in unused if is_within(n, place)),
-              where=place, detail="the loss does not depend on it")
+              where=place, detail="the loss does not depend on it",
+              declared=_looked_up(s, g, place))
     _add_missing(s, g, matter)
 
 
-def _layer_of(name: str) -> str:
-    """"h.3" of "h.3.attn.weight"; "" of what is in no layer."""
-    found = re.match(r"(?:.*?\.)??\d+(?=\.|$)", name)
-    return found.group() if found else ""
+def _looked_up(s: Subject, g: Gradients, place: str) -> str:
+    """The reason why an embedding should have a part in the loss: the forward reads it."""
+    module = s.model.get_submodule(parent_of(place) if place in s.parameters else place)
+    return "its rows are looked up" if isinstance(module, nn.Embedding) and g.calls.count[module] else ""
 
 
 def _order(s: Subject, g: Gradients) -> dict[str, int]:
@@ -333,7 +361,7 @@ def _add_missing(s: Subject, g: Gradients, names: list[str]) -> None:
         return
     layers: dict[str, list[str]] = defaultdict(list)
     for name in names:
-        layers[_layer_of(name)].append(name)
+        layers[s.layer_of(name)].append(name)
     for members in layers.values():
         last = last_of(cover(s, members, g.missing))
         others = [c for n in members for c in g.counterparts(n)]

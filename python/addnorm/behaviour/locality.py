@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from .._structure import tensors_in
-from .structure import is_16_bit, leading, of_all_layers, plural, some
+from .structure import is_16_bit, leading, plural, some
 from .subject import Subject, Unmeasured
 from .tracer import LIMIT, LIMIT_16_BIT, Input, Targets, Tracer
 
@@ -178,7 +178,7 @@ def _exceptions(s: Subject, stages: dict[nn.Module, Shares],
     groups = defaultdict(list)
     for module, share in stages.items():
         if share.past > LIMIT or share.future > LIMIT:
-            groups[of_all_layers(s.names[module]), type(module)].append(module)
+            groups[s.of_all_layers(s.names[module]), type(module)].append(module)
     found: dict[nn.Module, str] = {}
     for members in groups.values():
         ahead = [m for m in members if m in leaks]

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from .._structure import entry
-from .structure import of_all_layers, rms, some
+from .structure import rms, some
 from .subject import Subject
 
 _SCALES = ("attention_multiplier", "query_pre_attn_scalar", "attn_scale", "softmax_scale")
@@ -24,6 +24,8 @@ PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum", "__matmul__", "__rmatmul__"}
 SOFTMAX = {"softmax", "_softmax"}
 MOST_VALUES = 2**18  # of scores that are compared
 _MAPS = {"linear", "addmm", "conv1d", *PRODUCTS}
+_RANDOM = {"randn", "randn_like", "rand", "rand_like", "normal", "normal_", "uniform_"}
+_MULTIPLES = {"mul", "mul_", "__mul__", "__rmul__", "div", "__truediv__", "to"}
 _SUMS = {"add", "add_", "__add__", "__radd__", "__iadd__"}
 
 
@@ -78,6 +80,24 @@ class LiveDropout:
         return some(place or "the model's forward" for place in self.places)
 
 
+class NoisySums:
+    """Places in layers where random numbers, or a multiple of them, are added to rows of tokens."""
+
+    def __init__(self, s: Subject) -> None:
+        self._s = s
+        self._noise: list[Tensor] = []  # the last ones
+        self.places: list[str] = []
+
+    def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
+        is_noise = [any(a is noise for noise in self._noise) for a in args[:2]]
+        if name in _RANDOM or name in _MULTIPLES and any(is_noise):
+            self._noise = [*self._noise[-3:], result]
+        elif name in _SUMS and sum(is_noise) == 1 and result.dim() > 2 and args[0].shape == args[1].shape:
+            place = self._s.where()
+            if self._s.layer_of(place) and place not in self.places:
+                self.places.append(place)
+
+
 class StreamDropout:
     """Dropout of a sum x + f in place of f, in a layer: it drops what the layers before have added.
 
@@ -92,7 +112,7 @@ class StreamDropout:
         self._sums: dict[int, Tensor] = {}
         self._mapped: dict[int, weakref.ref[Tensor]] = {}  # what linear maps have made
         self.found: dict[str, float] = {}
-        forms = {m: of_all_layers(name) for m, name in s.names.items()}
+        forms = {m: s.of_all_layers(name) for m, name in s.names.items()}
         often = Counter(forms.values())
         self._in_layers = {m for m, form in forms.items() if "*" in form and often[form] > 1}
 
@@ -247,7 +267,7 @@ class AttentionScale:
         """Adds the one factor of q·k that is unlike those of its counterparts in all other layers."""
         groups: dict[str, list[str]] = defaultdict(list)
         for place in self._factors:
-            groups[of_all_layers(place)].append(place)
+            groups[self._s.of_all_layers(place)].append(place)
         for places in groups.values():
             usual = statistics.median(self._factors[place] for place in places)
             odd = [p for p in places if usual <= 0 or abs(self._factors[p] / usual - 1) > 0.05]

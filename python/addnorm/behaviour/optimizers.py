@@ -11,7 +11,7 @@ import torch
 from .._samples import RESOLUTION
 from .._structure import parent_of
 from .gradients import cover
-from .structure import is_norm, of_all_layers, rms, some
+from .structure import is_norm, rms, some
 from .subject import Subject
 
 Groups = dict[int, tuple[Any, dict[str, Any]]]  # of each parameter's id: its optimizer and its group
@@ -33,8 +33,8 @@ def _measure_membership(s: Subject, known: set[int]) -> None:
     if not trained:
         return
     strangers = len(known - {id(p) for p in s.parameters.values()})
-    present = {of_all_layers(n) for n in trained if n not in absent}
-    odd = [n for n in absent if of_all_layers(n) in present]
+    present = {s.of_all_layers(n) for n in trained if n not in absent}
+    odd = [n for n in absent if s.of_all_layers(n) in present]
     ground = f"the optimizer has {strangers} parameters that are not the model's" if strangers \
         else f"counterparts of {odd[0]} in other layers are in it" if odd else ""
     s.add("not-in-optimizer", len(absent) / len(trained), limit=0,
@@ -79,19 +79,25 @@ def _measure_updates(s: Subject, groups: Groups, sizes: dict[str, float | None])
 
 
 def _measure_decay(s: Subject, groups: Groups) -> None:
+    """Adds decay-on-gain, with a reason if the matrices have a weaker decay or all other vectors have none."""
     gains = [n for n, p in s.parameters.items() if id(p) in groups and p.requires_grad
              and is_norm(s.model.get_submodule(parent_of(n)))]
     decayed = [n for n in gains if groups[id(s.parameters[n])][1].get("weight_decay", 0) > 0]
+    decays = {n: float(groups[id(p)][1].get("weight_decay", 0)) for n, p in s.parameters.items()
+              if id(p) in groups and p.requires_grad and n not in gains}
+    others, matrices = ([d for n, d in decays.items() if (s.parameters[n].dim() > 1) == wide] for wide in (False, True))
     if gains:
         decay = max((groups[id(s.parameters[n])][1]["weight_decay"] for n in decayed), default=0)
         s.add("decay-on-gain", decay, limit=0, where="norms", detail=f"{len(decayed)} of "
-              f"{len(gains)} parameters of norms: {some(decayed)}" if decayed else "")
+              f"{len(gains)} parameters of norms: {some(decayed)}" if decayed else "",
+              declared=f"that of the matrices is at most {max(matrices):.3g}" if matrices and decay > max(matrices)
+              else "all biases of linear maps have none" if decayed and others and not any(others) else "")
 
 
 def _measure_uneven_decay(s: Subject, groups: Groups) -> None:
     """Adds decay-uneven if some matrices of layers have another weight decay than most matrices of layers."""
     decays = {n: float(groups[id(p)][1].get("weight_decay", 0)) for n, p in s.parameters.items()
-              if id(p) in groups and p.requires_grad and p.dim() == 2 and "*" in of_all_layers(n)}
+              if id(p) in groups and p.requires_grad and p.dim() == 2 and s.layer_of(n)}
     usual = max(set(decays.values()), key=list(decays.values()).count, default=0.0)
     odd = [n for n, decay in decays.items() if decay != usual]
     if odd:

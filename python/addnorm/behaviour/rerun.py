@@ -11,12 +11,13 @@ from torch import Tensor, nn
 
 from .._structure import entry, tensors_in
 from .._undo import Undo
-from .operators import Functions, LiveDropout
-from .structure import is_16_bit, leading, main_output, relative_difference, with_tensors
+from .operators import Functions, LiveDropout, NoisySums
+from .structure import is_16_bit, leading, main_output, relative_difference, some, with_tensors
 from .subject import Subject, Unmeasured
 
 # The least limits of differences. Kernels that sum in another order, as those for single tokens do, stay below.
 LIMIT, LIMIT_16_BIT = 1e-4, 0.03
+SAME_SHAPES = 0.2  # the share of these limits for batches of one shape, which have the same kernels
 ROUNDINGS = 3  # of what one rounding of the embeddings changes; a cache changes 0.4 to 0.7 of it, with 4 to 32 layers
 MOST_ROUNDING = 0.1  # more is no rounding, but noise
 _KEPT = ("attention_mask",)  # masks with 1 where a token counts
@@ -28,9 +29,9 @@ def _limit(output: Tensor) -> float:
     return LIMIT_16_BIT if is_16_bit(output) else LIMIT
 
 
-def _limit_of(s: Subject, difference: float, output: Tensor) -> float:
+def _limit_of(s: Subject, difference: float, output: Tensor, share: float = 1) -> float:
     """The limit of a difference that rounding may explain: if it is large, what rounding does to this model."""
-    limit = _limit(output)
+    limit = share * _limit(output)
     if difference <= limit:
         return limit
     if s.rounding is None:
@@ -38,8 +39,8 @@ def _limit_of(s: Subject, difference: float, output: Tensor) -> float:
     return max(limit, ROUNDINGS * min(MOST_ROUNDING, s.rounding))
 
 
-def _add(s: Subject, check: str, difference: float, output: Tensor, **more: Any) -> None:
-    s.add(check, difference, limit=_limit_of(s, difference, output), **more)
+def _add(s: Subject, check: str, difference: float, output: Tensor, share: float = 1, **more: Any) -> None:
+    s.add(check, difference, limit=_limit_of(s, difference, output, share), **more)
 
 
 def _measure_rounding(s: Subject) -> float:
@@ -69,14 +70,41 @@ def _output(s: Subject, gradients: bool = False, **options: Any) -> Tensor:
 
 def measure_noise(s: Subject, output: Tensor) -> None:
     """Two evaluations of one batch, from other random numbers."""
-    dropout = LiveDropout(s)
-    with Functions(dropout):
+    dropout, sums = LiveDropout(s), NoisySums(s)
+    with Functions(dropout, sums):
         again = _output(s, seed=20)
     if again.shape != output.shape:
         raise Unmeasured("two evaluations have outputs of different shapes")
     s.add("eval-noise", relative_difference(again, output), limit=_limit(output),
-          where=dropout.text() or "output", detail="dropout is at work" if dropout.places else "",
-          declared="eval() turns dropout off" if dropout.places else "")
+          where=dropout.text() or some(sums.places) or "output",
+          detail="dropout is at work" if dropout.places else "random numbers are added" if sums.places else "",
+          declared="eval() turns dropout off" if dropout.places else
+          "layers add the same in each evaluation" if sums.places else "")
+
+
+def measure_alone(s: Subject, output: Tensor) -> None:
+    """Compares the longest sequence of a padded batch with the same sequence in a batch of its own: its mask may have
+    come to others."""
+    found = _padding_mask(s)
+    if found is None or bool(found[1].all()) or len(found[1]) < 2 or len(output) != len(found[1]) or _is_noisy(s):
+        return
+    count, kept = len(found[1]), found[1]
+    first = int(kept.sum(1).argmax())
+
+    def cut(tensor: Tensor) -> Tensor:
+        return tensor[first:first + 1] if tensor.dim() and len(tensor) == count else tensor
+
+    inputs, named = with_tensors((s.inputs, s.named), cut)
+    alone = _output(s, inputs=inputs, named=named)
+    if alone.shape != output[:1].shape:
+        raise Unmeasured("a sequence alone has an output of another shape")
+    seen = kept[first] if output.dim() == 3 and tuple(kept.shape) == leading(output) else slice(None)
+    _add(s, "batch-leak", relative_difference(alone[0][seen], output[first][seen]), output, where=found[0],
+         detail="alone")
+
+
+def _is_noisy(s: Subject) -> bool:
+    return any(line["check"] == "eval-noise" and line["value"] > line["limit"] for line in s.lines)
 
 
 # -- Padding --
@@ -110,7 +138,7 @@ def measure_padding(s: Subject, output: Tensor) -> None:
     seen = _of_tokens(counts, output, s)
     inputs, named = _with_other_padding(s, named, counts)
     other = _output(s, inputs=inputs, named=named)
-    _add(s, "padding-leak", relative_difference(other[seen], output[seen]), output, where=name)
+    _add(s, "padding-leak", relative_difference(other[seen], output[seen]), output, SAME_SHAPES, where=name)
 
 
 def _measure_padding_of_embeddings(s: Subject, output: Tensor) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from typing import Any, Callable, Iterable
 
@@ -26,11 +25,6 @@ def is_norm(module: nn.Module) -> bool:
 def is_projection(module: nn.Module) -> bool:
     """Whether a module is a linear map, also as GPT-2's Conv1D."""
     return isinstance(module, nn.Linear) or type(module).__name__ == "Conv1D"
-
-
-def of_all_layers(name: str) -> str:
-    """"h.3.attn.weight" → "h.*.attn.weight": what its counterparts in other layers share."""
-    return re.sub(r"(?:(?<=\.)|^)\d+(?=\.|$)", "*", name)
 
 
 def places_of(name: str) -> Iterator[str]:

@@ -13,8 +13,9 @@ from torch import Tensor, nn
 
 from .._loss import Loss
 from .._snapshot import RandomState, find_generators
-from .._structure import tensors_in
+from .._structure import parent_of, tensors_in
 from .._undo import Undo
+from ..probe.find.layers import ProbeError, find_layers
 from .structure import places_of, with_tensors
 
 Line = dict[str, Any]
@@ -60,6 +61,7 @@ class Subject:
         self._opaque: set[nn.Module] = set()
         self.lines: list[Line] = []
         self.left_out: list[dict[str, str]] = []
+        self._layers = _layer_paths(model)
         self._modes = [(module, module.training) for module in model.modules()]
         self._random = RandomState(find_generators(model))
 
@@ -84,6 +86,18 @@ class Subject:
             yield
         except Exception as error:
             self.leave(where, error)
+
+    # -- Layers --
+
+    def layer_of(self, name: str) -> str:
+        """Returns the path of the layer that a module or parameter is in, or an empty text."""
+        return next((place for place in places_of(name) if place in self._layers), "")
+
+    def of_all_layers(self, name: str) -> str:
+        """Returns the name that counterparts in the layers of one list share: "h.3.attn.weight" gives
+        "h.*.attn.weight". A name outside of all layers stays as it is."""
+        layer = self.layer_of(name)
+        return f"{parent_of(layer)}.*{name[len(layer):]}".lstrip(".") if layer else name
 
     # -- Running --
 
@@ -128,6 +142,21 @@ class Subject:
 
     def _parameters(self) -> Mapping[str, inspect.Parameter]:
         return inspect.signature(self.model.forward).parameters
+
+
+def _layer_paths(model: nn.Module) -> set[str]:
+    """Returns the paths of the layers that the probe finds. If it finds none by their modules, as for layers that call
+    functions of their parameters, these are the elements of all outermost lists of several modules."""
+    try:
+        found = {element.path for element in find_layers(model, None)[1]} - {""}
+    except ProbeError:
+        found = set()
+    if found:
+        return found
+    numbered = {name for name, _ in model.named_modules() if name.rpartition(".")[2].isdigit()}
+    outermost = {name for name in numbered if not any(place in numbered for place in list(places_of(name))[1:])}
+    count = Counter(map(parent_of, outermost))
+    return {name for name in outermost if count[parent_of(name)] > 1}
 
 
 def _copy(tensor: Tensor) -> Tensor:

@@ -7,14 +7,14 @@ from torch import Tensor, nn
 
 from .._sharded import local_part
 from .._structure import entry
-from .structure import of_all_layers, relative_difference
+from .structure import relative_difference
 from .subject import Subject
 
 
 def measure_ties(s: Subject) -> None:
     """How many parameters hold a matrix that embedding and head are said to share, or look as if
     they were meant to."""
-    pair = _declared_pair(s.model) if entry(s.config, "tie_word_embeddings") else None
+    pair = _declared_pair(s) if entry(s.config, "tie_word_embeddings") else None
     if pair is not None and not _share(*pair):
         s.add("tying-broken", 2, limit=1, where=_name_of(s, pair[1]),
               declared="config.tie_word_embeddings",
@@ -37,13 +37,14 @@ def _share(a: Tensor, b: Tensor) -> bool:
     return a is b or local_part(a).data_ptr() == local_part(b).data_ptr()
 
 
-def _declared_pair(model: nn.Module) -> tuple[Tensor, Tensor] | None:
+def _declared_pair(s: Subject) -> tuple[Tensor, Tensor] | None:
     """The embedding's weight and the head's, by the names that transformers gives them, or the one
     embedding and the one linear map that could share a weight."""
+    model = s.model
     inputs, outputs = (getattr(model, f"get_{kind}_embeddings", lambda: None)()
                        for kind in ("input", "output"))
     if inputs is None and outputs is None:
-        outside = [m for name, m in model.named_modules() if of_all_layers(name) == name]
+        outside = [m for name, m in model.named_modules() if not s.layer_of(name)]
         tables = [m for m in outside if type(m) is nn.Embedding]
         heads = [m for m in outside if type(m) is nn.Linear and m.in_features != m.out_features]
         pairs = [(e, h) for e in tables for h in heads if e.weight.shape == h.weight.shape]

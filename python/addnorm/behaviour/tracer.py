@@ -8,7 +8,7 @@ from typing import Any, Callable, NamedTuple, Sequence
 import torch
 from torch import Tensor, nn
 
-from .._structure import tensors_in
+from .._structure import entry, tensors_in
 from .._undo import Undo
 from .structure import leading, main_output
 from .subject import Subject, Unmeasured
@@ -84,6 +84,7 @@ class Tracer:
         self._is_outermost: dict[nn.Module, bool] = {}
         self._is_clean: dict[nn.Module, bool] = {}  # whether it was asked for its one token alone
         self.output: Tensor | None = None
+        self.has_logits = False  # whether the output is called so
         self.focus = Focus((), ())
         self.inputs: list[Input] = []
         self.stages: dict[nn.Module, Tensor] = {}  # what each module lets its one token read
@@ -140,7 +141,8 @@ class Tracer:
             for module in self._hooked:
                 hooks.hook(module, "forward_pre", self._enter, self._enter)
                 hooks.hook(module, "forward", self._leave)
-            self.output = main_output(s.run(watch=watch))
+            output = s.run(watch=watch)
+        self.output, self.has_logits = main_output(output), entry(output, "logits") is not None
 
     # Backward
 

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from .._sharded import local_part
 from .gradients import Gradients, cover, owner_of
-from .structure import of_all_layers
 from .subject import Subject
 
 # Gradients are lost below this share of the median over counterparts, or over all matrices. Rounding in float32 leaves
@@ -30,7 +29,7 @@ def measure_zero(s: Subject, g: Gradients) -> None:
         return
     groups: dict[str, list[str]] = defaultdict(list)
     for name in sizes:
-        groups[of_all_layers(name)].append(name)
+        groups[s.of_all_layers(name)].append(name)
     inner = [names[1:-1] if len(names) > 2 else names for names in groups.values()]
     judged = {name for names in inner for name in names}
     small = {name: "exactly 0" for name, size in sizes.items()

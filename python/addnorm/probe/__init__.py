@@ -1,43 +1,43 @@
-"""Looks inside a PyTorch Transformer while it runs, and writes what it saw as a profile.
+"""Measures a PyTorch Transformer while it runs, and writes the measurements as a profile.
 
     from addnorm.probe import probe
 
-    p = probe(model, every=100)             # finds the layers
+    p = probe(model, every=100)             # find the layers
     for batch in batches:
-        with p:                             # measures the first forward and backward of each 100th
+        with p:                             # measure the first forward and backward of every 100th batch
             loss = model(batch).loss
             loss.backward()
         optimizer.step()
         optimizer.zero_grad()
     p.write("profile.jsonl")                # then: addnorm doctor profile.jsonl
 
-addnorm.check() and addnorm.watch() do this and judge what was seen. The model stays as it is: outputs and
-gradients keep their bits, and outside `with` no hook is left and no time lost.
+addnorm.check() and addnorm.watch() run a probe and judge its profile. The probe does not change the bits of outputs and
+gradients. Outside `with` it leaves no hooks and costs no time.
 
-PyTorch's operators are observed, and not names: which linear maps read the stream, where tokens meet, which values are
-divided by their size, and which are added. So norms and attention may be modules or functions, and layers may take any
-arguments, run side by side, share their weights, or stand in a list that is not called. Names only tell the purpose of
-a weight, and which layers there are.
+The probe observes PyTorch's operators. It finds the linear maps that read the stream, the operators that mix tokens,
+the values that are divided by their size, and the sums. So norms and attention may be modules or functions. Layers may
+take any arguments, run in parallel, share their weights, or be in a list that is not called. Names serve only to find
+the layers and the purpose of a weight.
 
-How it works, in four rooms. Each uses only those before it; lanes alone are found by fitting:
+The code has four parts. Each uses only the ones above it, except that find/ also fits, to find lanes:
 
-    record/   writes a forward pass into a Graph (graph.py): operators, values, calls of modules
-    find/     finds in the graph the layers and the streams (layers.py, streams.py), and on a stream the linear maps and
-              branches (flow.py), norms (norms.py), sums (sums.py), lanes (lane_flow.py) and sublayers (sublayers.py)
-    fit/      computes numbers of values on the model's device, for tensors of one shape together; all numbers of a step
-              are read in one transfer (batch.py)
+    record/   records a forward pass as a Graph (graph.py): operators, values, calls of modules
+    find/     finds the layers and the streams of the graph (layers.py, streams.py), and for each stream its linear maps
+              and branches (flow.py), norms (norms.py), sums (sums.py), lanes (lane_flow.py) and sublayers
+              (sublayers.py)
+    fit/      computes numbers on the model's device, in one batch for tensors of one shape; all numbers of a step are
+              read in one transfer (batch.py)
     measure/  chooses the values of each site, requests their fits and gradients, and writes the lines of a profile;
-              declared.py reads what the code of a model says of itself
+              declared.py reads the declarations of the model's code
 
-A new kind of norm would be recognized in find/norms.py, fitted in fit/norms.py, written in measure/norms.py, and judged
-by a rule of src/doctor.
+A new kind of norm needs code in find/norms.py, fit/norms.py and measure/norms.py, and a rule in src/doctor.
 
-A line of the profile is one point of one layer: the stream `x` that a sublayer reads, the norm `before` it,
-its `branch`, the norm `inside` the residual, the `sum`, the norm `after` it. A `sum` also says what it is
-made of (from_x·x + from_before·h + from_branch·f) and how much of its gradient arrives at its parts, and a
-norm's output what kind of norm made it. python/README.md lists the keys.
+A line of the profile describes one point of one layer: the stream `x` that a sublayer reads, the norm `before` it,
+its `branch`, the norm `inside` the residual, the `sum`, or the norm `after` it. The line of a `sum` also has the
+factors of its parts (from_x·x + from_before·h + from_branch·f), and the share of its gradient that arrives at each
+part. The line of a norm's output has the kind of norm. python/README.md lists the keys.
 
-Needs PyTorch 1.13 or newer.
+The probe needs PyTorch 1.13 or newer.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ def probe(model: nn.Module, *, layers: Union[str, Sequence[nn.Module], None] = N
           attention: Union[str, Sequence[str]] = (), feed_forward: Union[str, Sequence[str]] = (),
           every: int = 1, recipe: Optional[Dict[str, Any]] = None,
           batch_first: Optional[bool] = None, tokens: int = 4096) -> Probe:
-    """A Probe of `model`, to be used with `with`, or by its method run().
+    """Returns a Probe of `model`. Use it in a `with` statement, or call its method run().
 
-    layers        where the layers stand, e.g. "transformer.h", or the layers themselves
-    attention     weights in a layer that are attention, e.g. "attn" or ["q", "k", "v", "proj"]; needed only
-                  where tokens meet in no product
-    feed_forward  the same
-    every         measure one `with` of so many
-    recipe        what is known of the model, for the profile's first line: it goes before what the
-                  probe finds, e.g. {"placement": "depth-scaled", "initialization": "gpt2"}
-    batch_first   whether activations are [batch, length, d_model], not [length, batch, d_model]
-    tokens        measure values of at most so many tokens, evenly chosen; gradients of all
+    layers        the name of the list of layers, e.g. "transformer.h", or the layers themselves
+    attention     the names of a layer's attention weights, e.g. "attn" or ["q", "k", "v", "proj"]; needed only
+                  if no product of activations mixes tokens
+    feed_forward  the names of a layer's feed-forward weights
+    every         the probe measures one of `every` uses of `with`
+    recipe        facts about the model for the profile's first line; they override the probe's own findings,
+                  e.g. {"placement": "depth-scaled", "initialization": "gpt2"}
+    batch_first   True if activations are [batch, length, d_model], False if they are [length, batch, d_model]
+    tokens        the most tokens whose values are measured, evenly spaced; gradients are measured for all
     """
     return Probe(model, layers, attention, feed_forward, every, recipe or {}, batch_first, tokens)

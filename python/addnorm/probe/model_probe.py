@@ -1,7 +1,8 @@
-"""The probe: listens while a model runs, and keeps what was measured."""
+"""The probe: observes a model while it runs, and keeps the measurements."""
 
 from __future__ import annotations
 
+import threading
 from typing import Any, Callable, Dict, Optional, Sequence, Set, Tuple, Union
 
 import torch
@@ -25,7 +26,7 @@ _OPAQUE = "it takes no hooks, as no module of torch.jit.script does"
 
 
 class Probe:
-    """What probe() gives. `with p:` measures; `with p(step):` also says which step it is."""
+    """Measures a model. `with p:` measures one step; `with p(step):` also sets the step's number."""
 
     def __init__(self, model: nn.Module, layers: Union[str, Sequence[nn.Module], None],
                  attention: Names, feed_forward: Names, every: int, recipe: Dict[str, Any],
@@ -48,7 +49,7 @@ class Probe:
 
     @property
     def entries(self) -> Dict[Site, Numbers]:
-        """The numbers so far."""
+        """The numbers that were measured so far, by site."""
         return self._measured.entries
 
     # -- Use --
@@ -75,14 +76,14 @@ class Probe:
         self._measured.step += 1
         if kind is None:
             self._measured.read()
-        self._measured.forget_fits()  # also those that an error has left
+        self._measured.forget_fits()  # an error leaves fits that were not read
         if self._measures and kind is None and len(self._measured.sublayers) == self._sublayers_before:
             self._complain()
 
     __exit__ = Exit(_leave)
 
     def _complain(self) -> None:
-        """Of a pass in which nothing was measured."""
+        """Raises the error for a pass in which nothing was measured."""
         name = self._layers_name or "the model"
         if self._measured.left_out:
             raise ProbeError("no layer could be measured; {where}: {why}".format(**self._measured.left_out[-1]))
@@ -97,7 +98,7 @@ class Probe:
 
     def run(self, *inputs: Any, loss: Optional[Callable[[Any], Tensor]] = None,
             **named_inputs: Any) -> Probe:
-        """Measures model(*inputs), and with a loss of its output the gradients; keeps .grad."""
+        """Measures model(*inputs), and if `loss` is given, the gradients of loss(output). Restores every .grad."""
         gradients = [(p, p.grad) for p in self.model.parameters()]
 
         def measure() -> None:
@@ -115,7 +116,7 @@ class Probe:
         return self
 
     def write(self, path: Any, digits: int = 9) -> None:
-        """Writes all that was measured so far."""
+        """Writes the profile of everything that was measured so far."""
         with open(path, "w", encoding="utf-8") as file:
             file.write(self.text(digits))
 
@@ -123,15 +124,15 @@ class Probe:
         return profile_text(self.header(), self.entries, digits)
 
     def header(self) -> Dict[str, Any]:
-        """The profile's first line: what names and configuration declare, and the recipe."""
+        """Returns the profile's first line: the declarations of names and configuration, and the recipe."""
         return self._declared.facts()
 
     def norm_slots(self) -> Dict[str, Any]:
-        """(sublayer, slot) of each norm in a layer, by its name there, as most layers have it."""
+        """Returns {name of a norm in its layer: (sublayer, slot)}, as in most layers."""
         return self._declared.norm_slots()
 
     def coverage(self) -> Dict[str, Any]:
-        """How many sums, norms and attentions were measured of those that were seen, and what was not."""
+        """Returns [measured, seen] of sums, norms, attentions and gradients, and the parts that were left out."""
         return self._measured.coverage()
 
     def __str__(self) -> str:
@@ -155,11 +156,8 @@ class Probe:
         self._leave_fast_path()
 
     def _leave_fast_path(self) -> None:
-        """PyTorch's own encoder layer in evaluation is one fused call, in which nothing is seen."""
-        switch = getattr(torch.backends, "mha", None)
-        if hasattr(switch, "set_fastpath_enabled"):
-            self._undo.callback(switch.set_fastpath_enabled, switch.get_fastpath_enabled())
-            switch.set_fastpath_enabled(False)
+        """Turns off the fast path of nn.TransformerEncoderLayer: one fused call that hides all operators."""
+        _FAST_PATH.leave(self._undo)
         for layer in self.model.modules():
             if isinstance(layer, nn.TransformerEncoderLayer):
                 key = "activation_relu_or_gelu"
@@ -169,7 +167,7 @@ class Probe:
     # -- One forward pass --
 
     def _measure(self, graph: Graph) -> bool:
-        """Measures a forward pass. Returns whether there was a stream in it."""
+        """Measures a forward pass. Returns whether it has a stream."""
         found = find_streams(graph, self._elements, self._named)
         self._measured.begin(found, graph.keeps_graph)
         for stream in found.streams:
@@ -193,8 +191,39 @@ class Probe:
         self._undo.hook_gradient(tensor, function)
 
 
+class _FastPath:
+    """PyTorch's switch of the fast path. It is off while one probe measures or several do, as those of two models in
+    one loop, and afterwards as it was before the first."""
+
+    def __init__(self) -> None:
+        self._lock, self._users, self._was_on = threading.Lock(), 0, True
+
+    def leave(self, undo: Undo) -> None:
+        switch = getattr(torch.backends, "mha", None)
+        if not hasattr(switch, "set_fastpath_enabled"):
+            return
+        undo.callback(self._enter, switch)
+        with self._lock:
+            if self._users == 0:
+                self._was_on = switch.get_fastpath_enabled()
+                switch.set_fastpath_enabled(False)
+            self._users += 1
+
+    def _enter(self, switch: Any) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                switch.set_fastpath_enabled(self._was_on)
+
+
+_FAST_PATH = _FastPath()
+
+
 def _hooks(function: Callable, name: str) -> Tuple[Callable, Callable]:
-    """The hook that calls function(name, module, inputs, named inputs[, output]), for PyTorch before 2.0, where no hook
-    sees named arguments, and the same since then. They are functions, which a copy of the module shares."""
+    """Returns two hooks that call function(name, module, inputs, named inputs[, output]).
+
+    The first is for PyTorch before 2.0, whose hooks get no named arguments. Both are plain functions, so a deep copy of
+    the module shares them.
+    """
     return (lambda module, inputs, *output: function(name, module, inputs, {}, *output),
             lambda module, inputs, named, *output: function(name, module, inputs, named, *output))

@@ -14,11 +14,11 @@ from torch import Tensor
 
 VOCABULARY = 128
 TOPICS = 4
-SPECIAL = 5  # the first ids are left to padding and the marks of a tokenizer
-NOUNS, VERBS, ADJECTIVES = 12, 8, 6  # of each topic
+SPECIAL = 5  # the first ids are for padding and the marks of a tokenizer
+NOUNS, VERBS, ADJECTIVES = 12, 8, 6  # the number of words of each topic
 STOP, DETERMINERS = SPECIAL, SPECIAL + 1
 FIRST_WORD = DETERMINERS + 4
-IGNORED = -100  # the label that the losses of transformers leave out
+IGNORED = -100  # the label that the losses of transformers ignore
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from . import language
 
 WIDTH, HEADS, LAYERS, DISTILLED_LAYERS = 96, 4, 8, 6
-COUNT = 4  # sequences of a batch; as many as heads, so that a mask may be spread over the wrong axis
-LENGTHS = {"encoder": 48, "decoder": 80}  # half of a decoder's is longer than the longest truncated cache
+COUNT = 4  # sequences of a batch; equal to the number of heads, so that a mask can be broadcast over the wrong axis
+LENGTHS = {"encoder": 48, "decoder": 80}  # half of the decoders' length exceeds the longest truncated cache
 STEPS, TASK_STEPS, STEP_COUNT = 150, 80, 8
 Batch = dict[str, Tensor]
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from . import operators_attention, operators_cache, operators_layers  # noqa: F401  (they add themselves)
+from . import operators_attention, operators_cache, operators_layers  # noqa: F401  (importing adds their operators)
 from .catalog import OPERATORS, PLACES, NotApplicable, Operator, Scope
 from .models import Batch, Family
 from .parts import Target, parts_of

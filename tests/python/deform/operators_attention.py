@@ -44,7 +44,7 @@ def reshape_mask(target: Target, value: str) -> None:
         return visible.roll(1, 0)
 
     def of_heads(visible: Tensor) -> Tensor:
-        return visible.transpose(0, 1).expand(visible.shape[0], -1, -1, -1)  # the batch has as many as heads
+        return visible.transpose(0, 1).expand(visible.shape[0], -1, -1, -1)  # batch size = heads
 
     _attend(target, Attention(visible=of_batch if value == "batch" else of_heads))
 

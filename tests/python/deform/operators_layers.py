@@ -67,7 +67,7 @@ def _feed_forwards(target: Target) -> list[Linear]:
 
 @operator("FSW", "ffn", "weight_scaling", values=FACTORS, scope=Scope.UNLIKE, why=TRAINED,
           sight="size of weights against initializer_range or the other layers",
-          rules="initial-size")
+          rules="initial-size size-odd")
 def scale_feed_forward(target: Target, value: float) -> None:
     """Both matrices of the feed-forward are multiplied by a factor."""
     for linear in _feed_forwards(target):
@@ -86,7 +86,7 @@ def drop_neurons(target: Target, value: float) -> None:
 
 
 @operator("FCA", "ffn", "activation_function", values=("relu", "gelu", "tanh", "sigmoid"),
-          sight="activation that runs against the configuration's")
+          rules="activation-changed", sight="activation that runs against the configuration's")
 def replace_activation(target: Target, value: str) -> None:
     """The feed-forward has another activation than the configuration says."""
     config = target.parts.model.config
@@ -109,7 +109,7 @@ def replace_decay(target: Target, value: float) -> None:
 
 @operator("FWI", "ffn", "weight_initialization", values=("zeros", "uniform", "constant_one"),
           scopes={"uniform": Scope.UNLIKE}, why="uniform weights: " + TRAINED,
-          rules="initial-size gradient-zero idle-sublayer",
+          rules="initial-size size-odd gradient-zero idle-sublayer",
           sight="size of weights against initializer_range or the other layers")
 def initialize_otherwise(target: Target, value: str) -> None:
     """Both matrices of the feed-forward get other initial values: zeros, uniform ones, or ones."""
@@ -133,7 +133,7 @@ def _decay(target: Target, chosen: set[int], value: float) -> None:
 
 
 @operator("NSG", "layernorm", "scale_parameter", values=FACTORS, scope=Scope.UNLIKE, why=TRAINED,
-          rules="initial-size gamma-form", sight="γ against 1 before training, or against the other norms")
+          rules="initial-size size-odd gamma-form", sight="γ against 1 before training, or against the other norms")
 def scale_gain(target: Target, value: float) -> None:
     """γ is multiplied by a factor."""
     for norm in target.norms:
@@ -149,7 +149,7 @@ def zero_gain(target: Target, value: Any) -> None:
 
 @operator("NSB", "layernorm", "bias_parameter", values=(0.5, 1.0, 2.0),
           sight="β whose mean over features is large beside its deviation",
-          rules="initial-size")
+          rules="initial-size bias-off-zero")
 def shift_bias(target: Target, value: float) -> None:
     """A number is added to all values of β."""
     for norm in target.norms:
@@ -157,7 +157,7 @@ def shift_bias(target: Target, value: float) -> None:
 
 
 @operator("NCE", "layernorm", "stability_parameter", values=(1e-4, 1e-2, 1.0),
-          rules="epsilon-size epsilon-odd epsilon-place epsilon-unusual epsilon-large",
+          rules="epsilon-size epsilon-odd epsilon-place epsilon-unusual epsilon-large unlike-config",
           sight="ε of the modules against the configuration's")
 def replace_epsilon(target: Target, value: float) -> None:
     """ε is another number than the configuration says."""
@@ -165,9 +165,8 @@ def replace_epsilon(target: Target, value: float) -> None:
         norm.eps = value
 
 
-@operator("NWD", "layernorm", "regularization", values=(1e-2, 1e-1, 1.0), scopes={1e-2: Scope.NEVER},
-          rules="decay-on-gain", why="0.01 for all parameters is a usual setting",
-          sight="weight decay of γ and β")
+@operator("NWD", "layernorm", "regularization", values=(1e-2, 1e-1, 1.0), rules="decay-on-gain",
+          sight="weight decay of γ and β where biases have none")
 def decay_norms(target: Target, value: float) -> None:
     """Weight decay applies to γ and β."""
     _decay(target, {id(p) for norm in target.norms for p in norm.parameters()}, value)

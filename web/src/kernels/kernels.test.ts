@@ -31,9 +31,8 @@ function placements() {
 }
 
 describe('placements and sessions', () => {
-  test('the table has its fourteen rows', () => {
+  test('the table has the columns of every placement', () => {
     const table = placements();
-    expect(Object.keys(table)).toHaveLength(14);
     expect(table.pre).toMatchObject({ before: true, after: false, finalNorm: true });
     expect(table.deepnorm.formulas).toMatchObject({ skip: '(2N)^1/4', initialGain: '(8N)^-1/4' });
     expect(table.rezero.formulas.gain).toBe('learned scalar 0');

@@ -12,14 +12,14 @@ from .operators import FUSED_ATTENTION
 
 
 def scores_of(op: Op) -> Tuple[Tensor, ...]:
-    """The input of a softmax, or (query, key) of a fused attention."""
+    """Returns the input of a softmax, or (query, key) of a fused attention."""
     if op.name.startswith(FUSED_ATTENTION):
         return op.inputs[0].numbers, op.inputs[1].numbers
     return (op.inputs[0].numbers,)
 
 
 def fused_options(op: Op) -> Tuple[Optional[Tensor], bool, Optional[float]]:
-    """(mask, is_causal, scale) of a fused attention, whichever it is."""
+    """Returns (mask, is_causal, scale) of any fused attention."""
     mask = op.argument("attn_mask", op.argument("attn_bias"))
     scale = op.argument("scale")
     return (mask.numbers if isinstance(mask, Value) else None, bool(op.argument("is_causal", False)),

@@ -1,7 +1,7 @@
-"""Follows the residual stream through the operators of a forward pass: which linear maps belong together, where norms
-stand, and what is added to the stream.
+"""Follows the residual stream through the operators of a forward pass. Groups linear maps into branches, and finds
+norms and sums.
 
-Linear maps begin branches, attention and products join them, and a sum with the stream ends them.
+A linear map begins a branch, attention and products join branches, and a sum with the stream ends them.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from .values import STREAM, Branches, StreamValues, is_number
 
 
 class Flow:
-    """A stream that begins with x, and its parts so far."""
+    """The stream that begins with x, and the parts found so far."""
 
-    lanes = 0  # of the stream, if it has several
+    lanes = 0  # the number of lanes, if the stream has several
 
     def __init__(self, x: Value) -> None:
         self.values = StreamValues(x)
         self.norms = NormFinder(self.values)
         self.linears: List[Linear] = []
         self.sums = SumFinder(self.values, self.norms, self.linears)
-        self.lost: List[str] = []  # modules of layers with a sum of lanes that was not understood
+        self.lost: List[str] = []  # modules of layers with a sum of lanes that could not be fitted
 
     @property
     def x(self) -> Value:
         return self.values.x
 
     def take(self, event: Union[Op, Leave], place: Place) -> None:
-        """Looks at the next operator, or at the end of a module that is called a norm."""
+        """Processes the next operator, or the end of a module whose name says that it is a norm."""
         self.values.place = place
         if isinstance(event, Op):
             self._take_op(event)
@@ -42,11 +42,11 @@ class Flow:
             self.norms.add_call(event)
 
     def carries_stream(self, value: Value) -> bool:
-        """Whether a layer that takes the value goes on with this stream."""
+        """Whether a layer with this value as input continues this stream."""
         return self.values.carries_stream(value)
 
     def is_end(self, value: Value, leaves: Value) -> bool:
-        """Whether a value is the stream that the last sublayer leaves."""
+        """Whether a value is the stream after the last sublayer. leaves: the last sublayer's output stream."""
         return value.root is leaves.root
 
     # -- Operators --
@@ -73,7 +73,8 @@ class Flow:
             self.norms.take(op, inputs, outputs)
 
     def _join(self, op: Op, inputs: List[Value]) -> Branches:
-        """Returns the branches of an operator that is neither a linear map nor a sum; it joins those that it reads."""
+        """Joins the branches that an operator other than a linear map or a sum reads. Returns the branches of its
+        output."""
         state = self.values.union_of(inputs)
         self._meet(op, inputs, state)
         self.sums.excuse_difference(op, inputs)
@@ -100,7 +101,7 @@ class Flow:
             self.sums.end_without_stream(linear.read, state)
             state = STREAM
         elif all(branch.place.layer != self.values.place.layer for branch in self.values.list(state)):
-            state = STREAM  # values that a layer hands to the next one beside the stream, as routers do
+            state = STREAM  # values that a layer passes to the next one beside the stream, for example router logits
         if not state:
             state = self.values.begin_branch(linear.op.order)
         number = self.values.join(state)
@@ -108,16 +109,16 @@ class Flow:
         return frozenset([number])
 
     def _rejoins(self, linear: Linear) -> bool:
-        """Whether a layer begins with a linear map that makes a stream of the stream and a skip concatenated to it, as
-        in a U-net."""
+        """Whether a layer begins with a linear map from the concatenation of stream and skip to the stream, as in a
+        U-net."""
         stands_in_layer = parent_of(parent_of(linear.weight)) == self.values.place.module
         return stands_in_layer and linear.read.tensor.numel() > self.x.tensor.numel() and \
             linear.read.shape[:-1] == linear.gave.shape[:-1] and self.values.has_stream_shape(linear.gave)
 
     def _meet(self, op: Op, inputs: List[Value], state: Branches) -> None:
-        """Notes where tokens meet: in products of values, and in attention."""
+        """Marks the branches in which an operator mixes tokens: products of activations, and attention."""
         is_fused = op.name.startswith(FUSED_ATTENTION)
-        # Learned latents are parameters that are made of the stream.
+        # Learned latents are parameters that count as part of the stream.
         made = [v for v in op.inputs if not v.parameter or self.values.branches_of(v) is not None]
         is_product = op.name in PRODUCT and len(made) > 1
         if not state or not (is_fused or is_product or op.name in SOFTMAX):
@@ -136,11 +137,11 @@ class Flow:
     # -- Ends of branches --
 
     def _add(self, op: Op, inputs: List[Value], total: Value) -> bool:
-        """Whether an operator adds branches to the stream."""
+        """Returns whether an operator adds branches to the stream."""
         return self.sums.add(op, inputs, total)
 
     def _has_ended(self, state: Branches, linear: Linear) -> bool:
-        """Whether a linear map reads the output of finished branches, so that no sum stands between."""
+        """Whether a linear map reads the output of complete branches directly, without a sum between them."""
         if not self.values.has_stream_shape(linear.read):
             return False
         module = parent_of(linear.weight)
@@ -152,13 +153,13 @@ class Flow:
         return peel(value, self.values, self.norms)[-1][0]
 
     def end(self, output: Value) -> None:
-        """Ends the branches in an output of the model that have not joined the stream."""
+        """Ends the branches of a model output that were not added to the stream."""
         open_ones = self.values.open_ones(self.values.branches_of(output) or STREAM)
         if open_ones and self.values.has_stream_shape(output):
             self.sums.end_without_stream(output, open_ones)
 
     def end_layer(self, outputs: Sequence[Value]) -> None:
-        """Ends a branch that the last layer returns in place of a sum, if it reads a norm's output."""
+        """Ends a branch that the last layer returns instead of a sum, if the branch reads a norm's output."""
         for output in outputs if not any(map(self.values.has_stream, outputs)) else ():
             reads = [branch.linears[0].read for branch in self.values.list_branches(output)]
             if all(self.norms.at(in_order(read)) for read in reads):

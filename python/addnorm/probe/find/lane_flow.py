@@ -1,5 +1,5 @@
-"""Follows a stream of several lanes: its sums are states of n rows for each token, and a sublayer reads one row. Small
-linear maps of the stream give coefficients, and are no branches."""
+"""Follows a stream of several lanes. Its sums are states of n rows for each token, and a sublayer reads one row. Small
+linear maps of the stream compute coefficients and do not begin branches."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from .lanes import MOST, Fit, LaneSite, count_lanes, fit_sum, has_axis_beside, l
 from .parts import Linear, Sum
 from .values import STREAM, Branches, StreamValues
 
-EXPLAINED = 0.03  # what may be left of a sum: 16 bits leave some percent where lanes are nearly alike
-CARRIED = 0.02  # of the largest lane: less is no carry
+EXPLAINED = 0.03  # the largest relative residual of a sum; 16 bits leave some percent if lanes are nearly equal
+CARRIED = 0.02  # the least share of the largest lane that counts as a carry
 
 
 def is_small(linear: Linear) -> bool:
-    """Whether it gives so few features as coefficients are."""
+    """Whether it has few outputs, as a map to coefficients has."""
     return 2 * linear.gave.tensor.numel() < linear.read.tensor.numel()
 
 
 def mixes_lanes(linear: Linear, most: int = MOST) -> bool:
-    """Whether its weight is a mix of lanes, and too small to be one of features."""
+    """Whether its weight mixes lanes: it is too small to mix features."""
     weight = next(v for v in linear.op.inputs if v.parameter == linear.weight)
     return max(weight.shape[-2:]) <= most + 1
 
@@ -31,22 +31,24 @@ def is_branch(linear: Linear) -> bool:
 
 
 def reads_in_turn(linear: Linear, flow: Flow) -> bool:
-    """Whether it reads what a layer takes part by part: recurrent networks read token by token, and before
-    the first one nothing."""
+    """Whether it reads a layer's input part by part. Recurrent networks read it token by token, and read nothing before
+    the first token."""
     parts = [other.read.tensor.numel() for other in flow.linears if other.weight == linear.weight]
     return len(parts) > 1 and sum(parts) + parts[0] >= flow.x.tensor.numel()
 
 
 def find_lanes(flow: Flow, has_sums: bool) -> Optional[Tuple[Value, Value]]:
-    """The state of several lanes of which the first sublayer reads a row, and that row; None where it reads
-    the stream itself. has_sums: the flow has found sums of one stream, and this is no state if a branch reads
-    all of it."""
+    """Returns the state of several lanes and the row of it that the first sublayer reads. Returns None if that sublayer
+    reads the stream itself.
+
+    has_sums: the flow has found sums of one stream. Then the stream is no state if a branch reads all of it.
+    """
     branches = [linear for linear in flow.linears if is_branch(linear) and not reads_in_turn(linear, flow)]
     if has_sums and any(_reads_all(linear, branches[0], flow) for linear in branches):
         return None
     for linear in branches[:1] if has_sums else branches:
         found = _read_lanes(linear, flow)
-        is_first = linear is branches[0]  # what later ones read may be what a branch made: heads, experts
+        is_first = linear is branches[0]  # later ones may read the output of a branch: heads, experts
         if found is not None and (is_first or found[0].tensor.numel() == flow.x.tensor.numel()):
             return found
     return None
@@ -72,8 +74,8 @@ def _read_lanes(linear: Linear, flow: Flow) -> Optional[Tuple[Value, Value]]:
 
 
 def reads_otherwise(flow: Flow) -> bool:
-    """Whether the first branch does not read rows of what the layer takes, but fewer numbers than these, or
-    parts of their features that were mixed, as Frac-connections do."""
+    """Whether the first branch reads fewer numbers than the layer's input has, or mixed parts of its features, as in
+    Frac-connections."""
     first = next(filter(is_branch, flow.linears), None)
     if first is None or reads_in_turn(first, flow):
         return False
@@ -85,7 +87,7 @@ def reads_otherwise(flow: Flow) -> bool:
 
 
 def as_row(value: Value, row: Value) -> Optional[Value]:
-    """The value, seen as a row such as this one for each token."""
+    """Returns a view of the value with one row like `row` for each token, or None."""
     if value.tensor.numel() != row.tensor.numel() or not value.tensor.is_floating_point():
         return None
     seen = [v for v in uprights(value) if v.tensor.dim() > 1 and v.shape[-1] == row.shape[-1]]
@@ -93,7 +95,7 @@ def as_row(value: Value, row: Value) -> Optional[Value]:
 
 
 def _reads_all(linear: Linear, first: Linear, flow: Flow) -> bool:
-    """Whether a branch's reads each row of what the layer takes: then these are rows of one stream."""
+    """Whether a branch's linear map reads all rows of the layer's input, so that they are rows of one stream."""
     x = flow.x.tensor
     if not is_branch(linear) or x.numel() == first.read.tensor.numel() or \
             linear.read.tensor.numel() != x.numel() or linear.read.shape[-1] != first.read.shape[-1]:
@@ -104,8 +106,8 @@ def _reads_all(linear: Linear, first: Linear, flow: Flow) -> bool:
 
 
 def bottlenecks(value: Value, values: StreamValues, branches: bool = False) -> Iterator[Value]:
-    """Yields the values through which the whole way from the stream (or, if asked for, from its branches) to this value
-    leads, as they were used, the latest first."""
+    """Yields the bottlenecks of a value, the latest first: each is on every path from the stream to the value. With
+    `branches`, paths from the stream's branches count too."""
     opened: Dict[Value, Value] = {value.root: value}
     while opened:
         latest = max(opened, key=lambda root: root.order)
@@ -119,18 +121,18 @@ def bottlenecks(value: Value, values: StreamValues, branches: bool = False) -> I
 
 
 class LaneFlow(Flow):
-    """A flow of rows: its x is the first row that a sublayer reads."""
+    """The flow of a stream of several lanes. Its x is the first row that a sublayer reads."""
 
     def __init__(self, state: Value, read: Value) -> None:
         super().__init__(read)
         self.lanes = count_lanes(state, read)
         self.values.set(state, STREAM)
-        self.state = state  # the lanes as the last site left them
+        self.state = state  # the lanes after the last site
         self._read = read
         self._is_folded = False
-        self._seen = [state]  # what the open site may carry on: the state, or what became of it, as a norm
-        self._is_open = False  # whether a sublayer has read and not written
-        self._pending: List[Tuple[Value, Value, Fit]] = []  # a branch in lanes, and nothing beside it
+        self._seen = [state]  # candidates for the carried state: the state, or a function of it, such as a norm
+        self._is_open = False  # whether a sublayer has read a row and not yet written to the lanes
+        self._pending: List[Tuple[Value, Value, Fit]] = []  # states that hold only a branch: (total, branch, fit)
 
     def as_state(self, value: Value) -> Optional[Value]:
         found = lanes_of(value, self.x)
@@ -154,7 +156,7 @@ class LaneFlow(Flow):
         super()._take_op(op)
 
     def _settle_written(self, value: Value) -> None:
-        """A state in whose lanes something was written, one by one."""
+        """Ends a site whose branch was written into the lanes one by one."""
         root = value.root
         if root.op is None or root.op.name != "view" or self.values.branches_of(root) is not None:
             return
@@ -177,7 +179,7 @@ class LaneFlow(Flow):
         return linear
 
     def _reads_lanes(self, read: Value) -> bool:
-        """Whether a linear map reads all lanes, for coefficients, and no row that goes to several experts."""
+        """Whether a linear map reads all lanes, for coefficients, and not one row that goes to several experts."""
         if not self.is_state(read):
             return False
         for value in bottlenecks(read, self.values):
@@ -186,7 +188,7 @@ class LaneFlow(Flow):
         return True
 
     def _meet(self, op: Op, inputs: List[Value], state: Branches) -> None:
-        if not self.is_state(op.outputs[0]):  # a product that writes a branch into the lanes
+        if not self.is_state(op.outputs[0]):  # a product with a state as output writes to the lanes
             super()._meet(op, inputs, state)
 
     def _begin_site(self, read: Value) -> None:
@@ -198,7 +200,7 @@ class LaneFlow(Flow):
             if value.root is self.state.root:
                 break
             state, row = self.as_state(value), as_row(value, self.x)
-            if state is not None and has_row:  # before, it is of a row that goes to several experts
+            if state is not None and has_row:  # without a row yet, it is one row that goes to several experts
                 made.append(state)
             elif row is not None and made:  # one row between two states
                 self.state, self._is_folded, self._seen = made[-1], self.sums.last is not None, []
@@ -216,7 +218,7 @@ class LaneFlow(Flow):
         return self._end_in_lanes(total)
 
     def _end_in_lanes(self, value: Value) -> bool:
-        """Whether it is the state behind a site: lanes and branch, and nothing else."""
+        """Ends a site if the value is the sum of its lanes and its branch. Returns whether it is."""
         total = self.as_state(value)
         branch = None if total is None else self._branch_in(total)
         if branch is None:
@@ -238,7 +240,7 @@ class LaneFlow(Flow):
         return True
 
     def _fit(self, total: Value, states: List[Value], branch: Value) -> Tuple[Value, Optional[Fit]]:
-        """By the first state that explains it."""
+        """Fits a sum of lanes with the first state that explains it. Returns that state and the fit."""
         found: Tuple[Value, Optional[Fit]] = states[0], None
         for state in states:
             fit = fit_sum(total, state, branch, self.x.shape)
@@ -249,7 +251,7 @@ class LaneFlow(Flow):
         return found
 
     def _write_again(self, last: Sum, total: Value, branch: Value, fit: Fit) -> None:
-        """A branch is written lane by lane, times another number into each."""
+        """Extends the last sum: its branch is written lane by lane, with another factor for each lane."""
         rows = [{v.root: row for v in bottlenecks(value, self.values, branches=True)
                  for row in [as_row(v, self.x)] if row is not None} for value in (last.branch, branch)]
         last.branch = next(row for root, row in rows[0].items() if root in rows[1])
@@ -259,7 +261,7 @@ class LaneFlow(Flow):
         self.values.set(total, STREAM)
 
     def _branch_in(self, total: Value) -> Optional[Value]:
-        """The last row through which all goes that a branch gives to it."""
+        """Returns the last row that is on every path from the branches to the total, or None."""
         made_by = {linear.gave.root for linear in self.linears}
         for value in bottlenecks(total, self.values, branches=True):
             row = as_row(value, self.x)
@@ -270,7 +272,7 @@ class LaneFlow(Flow):
         return None
 
     def _is_sum_of_rows(self, value: Value) -> bool:
-        """Whether a row of the stream is in it: then it is a lane, and not the branch."""
+        """Whether it is a sum with a row of the stream, and so a lane, not the branch."""
         op = value.root.op
         return op is not None and op.name in ("add", "sub", "addcmul", "lerp") and any(
             self.values.is_stream(v) and as_row(v, self.x) is not None for v in op.inputs)
@@ -282,8 +284,8 @@ class LaneFlow(Flow):
         self.sums.end(ended)
 
     def _settle_unended(self, linear: Linear) -> None:
-        """A linear map reads what branches give: these may have ended in lanes that hold nothing else, or in
-        what was not understood."""
+        """Ends the branches that a linear map reads, if they ended in lanes that hold only a branch, or in a sum that
+        could not be fitted."""
         values = list(bottlenecks(linear.read, self.values, branches=True))
         total = self._end_pending(values)
         if total is not None:
@@ -298,14 +300,14 @@ class LaneFlow(Flow):
             self.values.settle_made_of(ended, linear.read.order if state is None else state.root.order)
 
     def _has_ended(self, state: Branches, linear: Linear) -> bool:
-        return False  # _settle_unended has asked
+        return False  # _settle_unended() has ended them already
 
     def end(self, output: Value) -> None:
         if self._pending and self.values.branches_of(output):
             self._end_pending(list(bottlenecks(output, self.values, branches=True)))
 
     def _end_pending(self, values: List[Value]) -> Optional[Value]:
-        """The first of them through which all of these goes is a state, if nothing joins the last."""
+        """Ends the site of the first pending state among `values`, unless other rows join the last one. Returns it."""
         roots = {value.root for value in values}
         passed = [pending for pending in self._pending if pending[0].root in roots]
         if not passed or self._is_joined(values[0], passed[-1][0]):
@@ -317,7 +319,7 @@ class LaneFlow(Flow):
         return total
 
     def _is_joined(self, value: Value, total: Value) -> bool:
-        """Whether rows of something else come into it after the total: then that is no state."""
+        """Whether other rows are added between the total and the value, so that the total is no state."""
         opened, seen = [value.root], {total.root}
         while opened:
             root = opened.pop()

@@ -1,8 +1,8 @@
-"""Lanes: a stream that holds n rows for each token. A sublayer reads a combination of them, z = a·X, and leaves
-X′ = A·X + b ⊗ f: each lane takes A of the lanes (the carry) and b of the branch (the write).
+"""Lanes: a stream that holds n rows for each token. A sublayer reads a combination of them, z = a·X, and writes
+X′ = A·X + b ⊗ f. A is the carry, and b is the write.
 
-A and b are solved for in each token, from the state before a site, the branch and the state behind it: d equations for
-n + 1 unknowns. So it does not matter how a model's operators are written, or which axis counts lanes.
+A and b are solved for in each token, from the state before a site, the branch and the state after it: d equations for
+n + 1 unknowns. So neither the model's choice of operators nor the axis of the lanes matters.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from torch import Tensor
 from ..fit.values import wide
 from ..record.graph import Value
 
-MOST = 16  # lanes
-SAMPLE = 256  # tokens that tell whether a value is a sum of lanes
+MOST = 16  # the largest number of lanes
+SAMPLE = 256  # the number of tokens that a fit uses to decide whether a value is a sum of lanes
 
 
 class Layout(NamedTuple):
-    """How a tensor holds lanes: as [outer, lanes, inner, width]."""
+    """The layout of lanes in a tensor: [outer, lanes, inner, width]."""
     lanes: int
     inner: int
     width: int
 
     def rows(self, tensor: Tensor) -> Tensor:
-        """[rows, lanes, width], the rows in the order in which a tensor without lanes has them."""
+        """Returns [rows, lanes, width], with the rows in the order of a tensor without lanes."""
         t = tensor.reshape(-1, self.lanes, self.inner, self.width)
         return t.transpose(1, 2).reshape(-1, self.lanes, self.width)
 
     def sample(self, tensor: Tensor) -> Tensor:
-        """Some of these rows."""
+        """Returns some of the rows() in float64."""
         t = tensor.reshape(-1, self.lanes, self.inner, self.width)
         at = sampled(t.shape[0] * self.inner).to(t.device)
         return wide(t[torch.div(at, self.inner, rounding_mode="floor"), :, at % self.inner])
@@ -44,7 +44,7 @@ def sampled(count: int) -> Tensor:
 
 
 def layouts(shape: torch.Size, lanes: int, row: torch.Size) -> List[Layout]:
-    """All that its shape permits: an axis of lanes, or lanes within one of sequences, tokens or features."""
+    """Returns all layouts that a shape permits: an axis of lanes, or lanes within sequences, tokens or features."""
     if shape[-1] == lanes * row[-1]:
         return [Layout(lanes, 1, row[-1])]
     found: Dict[int, Layout] = {}
@@ -58,7 +58,7 @@ def layouts(shape: torch.Size, lanes: int, row: torch.Size) -> List[Layout]:
 
 
 def uprights(value: Value) -> Iterator[Value]:
-    """The value as it is, and as what it is a view of."""
+    """Yields the value, and then the values that it is a view of."""
     found: Optional[Value] = value
     while found is not None:
         yield found
@@ -66,7 +66,7 @@ def uprights(value: Value) -> Iterator[Value]:
 
 
 def lanes_of(value: Value, row: Value) -> Optional[Value]:
-    """The value, seen so that it holds lanes of rows such as this one; None where it holds none."""
+    """Returns a view of the value that consists of lanes of rows like `row`, or None."""
     lanes, left = divmod(value.tensor.numel(), max(1, row.tensor.numel()))
     if left or not 2 <= lanes <= MOST or not value.tensor.is_floating_point():
         return None
@@ -85,22 +85,22 @@ def count_lanes(state: Value, row: Value) -> int:
 
 @dataclass
 class LaneSite:
-    """Where a sublayer's branch is written into the lanes."""
-    before: Value  # the state
-    layout: Layout  # of it
-    behind: Layout  # of the state behind
-    is_folded: bool  # the lanes before it are copies of one row, and the site before had left n
+    """The states of the lanes before and after a sublayer."""
+    before: Value  # the state before
+    layout: Layout  # of the state before
+    behind: Layout  # of the state after
+    is_folded: bool  # whether the lanes before are copies of one row, although the previous site left n
 
 
 class Solution(NamedTuple):
-    """target ≈ of · sources, in each row."""
+    """The solution of target ≈ of · sources in each row."""
     of: Tensor  # [rows, lanes, sources]
-    left: Tensor  # what the sources do not explain
-    is_told: Tensor  # whether a row's sources differ enough to tell them apart
+    left: Tensor  # the residual, target − of · sources
+    is_told: Tensor  # for each row, whether its sources differ enough to determine `of`
 
 
 def solve(target: Tensor, sources: Tensor, precision: float) -> Solution:
-    """By least squares; sources that are alike share evenly. precision: to which the numbers were rounded."""
+    """Solves by least squares. Equal sources get equal shares. precision: the relative rounding of the numbers."""
     lengths = sources.norm(dim=-1).clamp(min=1e-300)
     unit = sources / lengths[..., None]
     values, vectors = torch.linalg.eigh(unit @ unit.transpose(1, 2))
@@ -111,32 +111,32 @@ def solve(target: Tensor, sources: Tensor, precision: float) -> Solution:
 
 
 def precision_of(*values: Value) -> float:
-    """That of the coarsest of their types; products of rows are known to no more than float32 has."""
+    """Returns the epsilon of the coarsest type of the values, at least that of float32."""
     return max(torch.finfo(dtype).eps for dtype in (torch.float32, *(v.tensor.dtype for v in values)))
 
 
 def share(part: Tensor, whole: Tensor) -> float:
-    """How large a part is of a whole; of one that is 0 all."""
+    """Returns ‖part‖/‖whole‖. If the whole is 0, returns 1 for a part other than 0, else 0."""
     size, all_of_it = part.norm().item(), whole.norm().item()
     return size / all_of_it if all_of_it else float(size > 0)
 
 
 def spread(lanes: Tensor) -> float:
-    """How much lanes [rows, lanes, width] differ, as a share of them."""
+    """Returns the distance of lanes [rows, lanes, width] from their mean, as a share of their norm."""
     return share(lanes - lanes.mean(1, keepdim=True), lanes)
 
 
 class Fit(NamedTuple):
-    """How a value is made of the lanes of a state and a branch."""
+    """The fit of a value as a sum of a state's lanes and a branch."""
     before: Layout
     behind: Layout
     unexplained: float
-    carried: float  # the part of it that is the lanes', of the largest lane
+    carried: float  # the largest lane's carried part, as a share of the largest lane before
 
 
 def fit_sum(total: Value, before: Value, branch: Value, row: torch.Size) -> Optional[Fit]:
-    """In the layouts that explain it best; of several, those whose lanes are most alike: others mix tokens.
-    None where it is not finite."""
+    """Fits a sum of lanes in the layouts that explain it best. Of several such layouts it takes those with the least
+    differences between lanes, because wrong layouts mix tokens. Returns None if a number is not finite."""
     lanes = total.tensor.numel() // row.numel()
     f = branch.numbers.reshape(-1, 1, row[-1])
     f = wide(f[sampled(len(f)).to(f.device)])

@@ -1,4 +1,4 @@
-"""Finds the layers of a model, which are modules of one make in a list, and their runs in a forward pass."""
+"""Finds the layers of a model, which are similar modules in a list, and their runs in a forward pass."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .parts import Place
 
 
 class ProbeError(RuntimeError):
-    """Says what was not found, what there is instead, and which argument of probe() names it."""
+    """The error if a part is not found. Its message says what exists instead, and which argument of probe() helps."""
 
 
 class Element(NamedTuple):
-    """A layer: a module, or a list of modules that are called one by one."""
+    """A layer: a module, or a list whose modules are called one by one."""
     path: str
     module: nn.Module
 
@@ -36,7 +36,7 @@ def elements_of(path: str, stack: nn.Module) -> List[Element]:
 
 
 def find_layers(model: nn.Module, layers: Union[str, Sequence[nn.Module], None]) -> Tuple[str, List[Element]]:
-    """Where they stand, and the layers."""
+    """Returns the name of the list, or of the lists, and the layers."""
     modules = dict(model.named_modules())
     if layers is not None and not isinstance(layers, str):
         names = {id(m): name for name, m in modules.items()}
@@ -66,26 +66,26 @@ def find_layers(model: nn.Module, layers: Union[str, Sequence[nn.Module], None])
 
 
 def words_of_hidden(model: nn.Module) -> str:
-    """What modules in plain lists make of a model: nothing finds them there."""
+    """Returns a hint for an error if plain Python lists hold modules, which hide there from PyTorch."""
     hidden = hidden_modules(model)
     return f"; {', '.join(hidden)} holds modules in a plain list, put them in an nn.ModuleList" if hidden else ""
 
 
 def is_stack(module: nn.Module) -> bool:
-    """Whether it holds layers of at most three makes, one after the other."""
+    """Whether a list holds layers of a few classes, one after the other."""
     children = list(module.children())
     if not isinstance(module, LISTS) or not children:
         return False
     kinds = {type(child) for child in children}
-    if kinds == {nn.ModuleList}:  # of an attention and a feed-forward each, or stages of layers
+    if kinds == {nn.ModuleList}:  # each list holds an attention and a feed-forward, or is a stage of layers
         return len({len(child) for child in children}) == 1 and len(children[0]) <= 4 and \
             all(map(is_layer, children))
     return len(kinds) < max(2, min(5, len(children))) and all(map(is_layer, children))
 
 
 def without_nested(stacks: Dict[str, List[Element]]) -> Dict[str, List[Element]]:
-    """Of stacks within stacks the inner ones, as stages hold layers; but a list of lists that are not
-    called holds the parts of each layer."""
+    """Returns the stacks without those that contain others, because stages contain layers. A list of lists that are not
+    called holds the parts of each layer; then its inner stacks are left out."""
     dropped = set()
     for name, elements in stacks.items():
         inner = {other for other in stacks if other != name
@@ -100,7 +100,7 @@ def without_nested(stacks: Dict[str, List[Element]]) -> Dict[str, List[Element]]
 
 
 def attends_outside(element: Element, lists: Set[str]) -> bool:
-    """Whether a layer has an attention beside lists of its own, which then are its parts."""
+    """Whether a layer has an attention outside of its lists, so that these lists are its parts."""
     for name, module in element.module.named_modules():
         path = f"{element.path}.{name}"
         is_beside = name and not any(is_within(path, other) or is_within(other, path) for other in lists)
@@ -110,7 +110,7 @@ def attends_outside(element: Element, lists: Set[str]) -> bool:
 
 
 def repeated_modules(model: nn.Module, stacks: Dict[str, List[Element]]) -> Dict[str, List[Element]]:
-    """Layers that are attributes of their own: block0, block1."""
+    """Finds layers that are separate attributes, such as block0 and block1."""
     if stacks:
         return {}
     found: Dict[str, List[Element]] = {}
@@ -127,8 +127,8 @@ def repeated_modules(model: nn.Module, stacks: Dict[str, List[Element]]) -> Dict
 
 
 def single_blocks(model: nn.Module) -> List[Element]:
-    """Blocks that stand alone, as one that is called again and again: the innermost modules that hold norms
-    and an attention with its feed-forward."""
+    """Finds blocks that are not in a list, such as one that is called repeatedly. They are the innermost modules with
+    norms, an attention and a feed-forward."""
     found = [Element(name, m) for name, m in model.named_modules() if name and is_block(name, m)]
     return [e for e in found if not any(other.path.startswith(e.path + ".") for other in found)]
 
@@ -143,7 +143,7 @@ def is_block(name: str, module: nn.Module) -> bool:
 
 
 def element_of(name: str, elements: Dict[str, int]) -> Optional[int]:
-    """Of which layer a module is part."""
+    """Returns the index of the layer that contains a module, or None."""
     while name:
         if name in elements:
             return elements[name]
@@ -157,11 +157,11 @@ def element_of(name: str, elements: Dict[str, int]) -> Optional[int]:
 @dataclass
 class LayerRun:
     """One run of a layer in a forward pass."""
-    number: int  # in the order of the pass
+    number: int  # counted in the order of the pass
     element: Element
-    is_next: bool  # whether it stands in the same list as the layer before
+    is_next: bool  # whether it is in the same list as the previous layer
     begin: int  # the index of its first event
-    inputs: List[Value]  # its arguments; those of the first module in it if its own are not seen
+    inputs: List[Value]  # its arguments, or those of its first module if it is not called itself
     inputs_at: int  # the index of the event with these arguments
 
 
@@ -173,7 +173,7 @@ class RunFinder:
         self._by_path = {element.path: i for i, element in enumerate(elements)}
         self.runs: List[LayerRun] = []
         self.places: List[Place] = []
-        self._called: Set[int] = set()  # elements that were called as a whole, and not module by module
+        self._called: Set[int] = set()  # elements that were called themselves, not module by module
         self._place_of: Dict[int, Place] = {}  # the place of each element's last run
         self._current: Optional[int] = None  # the element that ran last
 
@@ -186,7 +186,7 @@ class RunFinder:
                 place = self._enter(event, index, place)
             self.places.append(place)
             if isinstance(event, Leave):
-                while outer:  # the others are modules that raised
+                while outer:  # modules that raised have no Leave
                     name, place = outer.pop()
                     if name == event.name:
                         break

@@ -1,4 +1,4 @@
-"""What modules and parameters are, by their names."""
+"""Recognizes modules and parameters by their names."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ FEED_FORWARD_WEIGHTS = {
 # A norm inside attention, by the parts of its name: q_norm, key_layernorm, kv_a_layernorm.
 ATTENTION_NORMS = {"query": r"q|query|queries", "key": r"k|key|keys|kv", "value": r"v|value|values"}
 
-# Classes that squash each value where others normalize rows, by the doctor's name for them.
+# Classes that squash each value instead of normalizing rows, by the doctor's name for them.
 SQUASHING = {"dyt": r"dyt|dynamic_?tanh", "derf": r"derf|dynamic_?erf"}
 
 
-# What code calls manifold-constrained hyper-connections, and what these need; but MHCA is attention, and some
-# routers of experts need the same.
+# Names in implementations of manifold-constrained hyper-connections (mHC). MHCA is attention, and some routers of
+# experts use Sinkhorn's algorithm too.
 MHC = re.compile(r"mhc(?!a)|sinkhorn|birkhoff|manifold_?constrained", re.I)
 OTHER_SINKHORN = re.compile(r"rout|gat(e|ing)|moe|expert|attn|attention", re.I)
 
 
 def names_mhc(path: str, module: nn.Module) -> bool:
-    """Whether its name, its class, or something that its methods use is called so."""
+    """Whether a module's name, its class or a name in its methods says that it is mHC."""
     names = [path.rpartition(".")[2], type(module).__name__]
     if any(map(OTHER_SINKHORN.search, names)):
         return False
@@ -49,12 +49,12 @@ def names_mhc(path: str, module: nn.Module) -> bool:
 
 
 def stem_of(weight: str) -> str:
-    """A weight's name without the word."""
+    """Returns a weight's name without its suffix ".weight" or "_weight"."""
     return weight[:-7] if weight.endswith((".weight", "_weight")) else weight
 
 
 def weight_named(name: str, is_attention: bool) -> Optional[str]:
-    """Which weight a projection holds, by the last part of its name."""
+    """Returns the kind of a projection's weight, such as "query", by the last part of its name."""
     last = name.rpartition(".")[2].lower()
     if last == "dense":  # BERT's
         last = "up" if "intermediate" in name else "out_proj" if is_attention else "down"
@@ -63,20 +63,20 @@ def weight_named(name: str, is_attention: bool) -> Optional[str]:
 
 
 def norm_of_attention(name: str) -> Optional[str]:
-    """Whether it normalizes queries, keys or values."""
+    """Returns "query", "key" or "value" for the name of a norm of these, or None."""
     parts = name.rpartition(".")[2].lower().split("_")
     return next((what for what, names in ATTENTION_NORMS.items()
                  if any(re.fullmatch(names, part) for part in parts)), None)
 
 
 def squashing(module: nn.Module) -> Optional[str]:
-    """Which of them it is; nothing where it is none."""
+    """Returns "dyt" or "derf" for a module of SQUASHING, or None."""
     name = type(module).__name__
     return next((k for k, names in SQUASHING.items() if re.fullmatch(names, name, re.I)), None)
 
 
 def is_norm(name: str, module: nn.Module) -> bool:
-    """Whether it normalizes rows, or stands for what does, by its class's name or its own."""
+    """Whether a module normalizes rows, or squashes values instead, by the name of its class or its own name."""
     is_other = isinstance(module, (nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.Identity))
     if is_other or any(True for _ in module.children()):
         return False
@@ -87,7 +87,7 @@ def is_norm(name: str, module: nn.Module) -> bool:
 
 
 def is_of_other_axes(module: Optional[nn.Module]) -> bool:
-    """Whether a norm says itself that its statistics are not those of rows."""
+    """Whether the name of a norm's class says that its statistics are not those of rows."""
     return re.search("batch|group|instance", type(module).__name__, re.I) is not None
 
 
@@ -98,7 +98,7 @@ def is_projection(module: Optional[nn.Module]) -> bool:
 
 
 def output_dim(module: nn.Module) -> int:
-    """Which dimension of its weight counts outputs: GPT-2's Conv1D has it the other way round."""
+    """Returns the output dimension of a projection's weight: 1 for GPT-2's Conv1D, else 0."""
     return 1 if type(module).__name__ == "Conv1D" else 0
 
 
@@ -108,5 +108,5 @@ def kinds_within(module: nn.Module) -> str:
 
 
 def first_tensor(values: Any) -> Optional[Tensor]:
-    """The first floating tensor of two dimensions or more in arguments or a result."""
+    """Returns the first floating-point tensor of two dimensions or more in `values`."""
     return next((t for t in tensors_in(values) if t.is_floating_point() and t.dim() > 1), None)

@@ -1,4 +1,4 @@
-"""Finds norms in the operators of a forward pass: those of PyTorch, and those that are written out."""
+"""Finds norms in the operators of a forward pass: norm operators, and norms written with elementary operators."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .values import StreamValues
 
 
 class Base(NamedTuple):
-    """What a value was computed of, row by row and point by point."""
+    """The value from which another one was computed row by row and elementwise."""
     value: Value
-    products: Tuple[Tuple[Value, Optional[str]], ...] = ()  # it times factors and vectors, with these
+    products: Tuple[Tuple[Value, Optional[str]], ...] = ()  # its multiples, each with the parameter that multiplied
 
     @property
     def latest(self) -> Value:
@@ -24,13 +24,13 @@ class Base(NamedTuple):
         return next((vector for _, vector in self.products if vector), None)
 
     def since(self, value: Value) -> Base:
-        """As computed of one of its products: statistics of that were taken."""
+        """Returns the base relative to `value`, one of the products, if statistics were computed from that product."""
         at = next((i for i, (product, _) in enumerate(self.products) if product is value), None)
         return self if at is None else Base(value, self.products[at + 1:])
 
 
 def before_casts(value: Value) -> Value:
-    """What a copy or a cast is of, with its axes in the same order."""
+    """Returns the value before copies and casts, which keep the order of axes."""
     while value.alias_of is not None and value.op is not None and value.op.name in CASTS:
         value = value.alias_of
     return value
@@ -43,13 +43,13 @@ class NormFinder:
         self._values = values
         self.found: List[Norm] = []
         self._norm_of: Dict[Value, Norm] = {}
-        # Values computed point by point of one value of the stream's shape, and of its statistics (and
-        # whether these are lengths).
+        # Values that were computed elementwise from one value of the stream's shape. Statistics of such a value, and
+        # whether they are lengths.
         self._pointwise: Dict[Value, Base] = {}
         self._statistics: Dict[Value, Tuple[Value, bool]] = {}
 
     def at(self, value: Value) -> Optional[Norm]:
-        """The norm whose output it is."""
+        """Returns the norm with this output, or None."""
         norm = self._norm_of.get(value.root)
         return norm if norm is not None and norm.gave.root is value.root else None
 
@@ -65,14 +65,14 @@ class NormFinder:
             self._follow(op, inputs, outputs[0])
 
     def _base(self, value: Value) -> Optional[Base]:
-        """The value of the stream's shape of which this is computed."""
+        """Returns the value of the stream's shape from which this one was computed elementwise, or None."""
         found = None if self.at(value) else self._pointwise.get(value.root)
         if found is None and self._values.has_stream_shape(value):
             return Base(before_casts(value))
         return found
 
     def _follow(self, op: Op, inputs: List[Value], output: Value) -> None:
-        """An operator that works value by value: on a statistic, or on the way to a norm."""
+        """Follows an elementwise operator: one of statistics, or one between a value and its norm."""
         statistics = [self._statistics[v.root] for v in inputs if v.root in self._statistics]
         others = [v for v in inputs if v.root not in self._statistics]
         if not others:
@@ -95,7 +95,7 @@ class NormFinder:
             return
         vector = self._vector(op) if op.name in ("mul", "div") else None
         if vector is None and any(v.tensor.numel() > 1 for v in op.inputs if self._values.branches_of(v) is None):
-            return  # a mask, a bias: no part of a norm
+            return  # a mask or a bias is no part of a norm
         known = max(bases, key=lambda b: len(b.products))
         if op.name in ("mul", "div") and len(others) == 1 and not statistics:
             known = known._replace(products=(*known.products, (output, vector)))
@@ -106,7 +106,7 @@ class NormFinder:
             self._keep_norm(norm)
 
     def _vector(self, op: Op) -> Optional[str]:
-        """A parameter of one number for each feature that it takes."""
+        """Returns the name of an operator's parameter with one number for each feature, or None."""
         d = self._values.x.tensor.shape[-1]
         return next((v.parameter for v in op.inputs if v.parameter and v.tensor.numel() == d), None)
 
@@ -121,7 +121,7 @@ class NormFinder:
         self._keep_norm(norm)
 
     def _extend(self, norm: Norm, op: Op, output: Value) -> bool:
-        """Whether it is γ or β, or what else its module does."""
+        """Extends a norm if the operator applies γ or β, or a scaling in the norm's module. Returns whether it does."""
         others = [v for v in op.inputs if self._values.branches_of(v) is None]
         d = self._values.x.tensor.shape[-1]
         vector = self._vector(op)
@@ -138,7 +138,7 @@ class NormFinder:
         return True
 
     def add_call(self, call: Leave) -> None:
-        """Adds a call of a module that is called a norm, unless its operators were seen to make one."""
+        """Adds a call of a module whose name says that it is a norm, unless its operators were recognized as a norm."""
         read, gave = call.inputs[0], call.outputs[0]
         if any(norm.module == call.name and norm.order > read.order for norm in self.found):
             return

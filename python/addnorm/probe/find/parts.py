@@ -1,4 +1,4 @@
-"""The parts of a network that are found: linear maps, norms, branches and sums."""
+"""The parts of a network: linear maps, norms, branches and sums."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Place(NamedTuple):
 
 @dataclass
 class Linear:
-    """A product with a weight."""
+    """A linear map: a product with a weight."""
     op: Op
     weight: str  # the parameter's name
     is_flipped: bool  # whether the weight is [inputs, outputs]
@@ -33,25 +33,25 @@ class Linear:
 
 @dataclass
 class Norm:
-    """A division of each row by its size."""
+    """A norm: a division of each row by its size."""
     read: Value
     gave: Value
     order: int
-    module: str  # in which it runs
+    module: str  # the path of the module that runs it
     layer: Optional[int]
-    gamma: Optional[str] = None  # the name of the parameter
+    gamma: Optional[str] = None  # the name of the parameter γ
     beta: Optional[str] = None
-    is_unit: bool = False  # y = x/‖x‖, as torch.linalg.vector_norm gives it
+    is_unit: bool = False  # whether y = x/‖x‖, computed with torch.linalg.vector_norm
 
 
 @dataclass
 class Branch:
-    """The linear maps that make one output of the stream."""
+    """The linear maps that compute one output from the stream."""
     place: Place
     linears: List[Linear] = field(default_factory=list)
-    norms: List[Norm] = field(default_factory=list)  # of values inside the branch, such as queries
-    scores: List[Op] = field(default_factory=list)  # softmax, or a fused attention
-    met: int = 0  # the last operator in which tokens met
+    norms: List[Norm] = field(default_factory=list)  # norms of values inside the branch, such as queries
+    scores: List[Op] = field(default_factory=list)  # calls of softmax or of fused attention
+    met: int = 0  # the order of the last operator that mixed tokens
 
     @property
     def is_attention(self) -> bool:
@@ -70,8 +70,8 @@ class Branch:
         self.met = max(self.met, other.met)
 
     def has_ended_before(self, module: str, last: Optional[Op]) -> bool:
-        """Whether another module of its layer, which reads the output of the operator `last`, is no part of the branch.
-        A module that reads attention before its output projection is a part."""
+        """Whether another module of the layer, which reads the output of the operator `last`, begins a new branch. A
+        module that reads attention before its output projection is part of this branch."""
         if len(self.linears) < 2 or self.linears[-1].op.order < self.met or \
                 not any(linear.op is last or linear.is_biased_by(last) for linear in self.linears):
             return False
@@ -83,22 +83,22 @@ class Branch:
 
 @dataclass
 class Sum:
-    """A sum of the stream and branches, or, without a stream, the value that is read in place of a sum."""
+    """A sum of the stream and branches. Without a stream, it is the value that is read in place of a sum."""
     total: Value
     stream: Optional[Value]
     branch: Value
     branches: List[Branch]
-    lanes: Optional[LaneSite] = None  # if the stream has several
-    is_mixed: bool = False  # by gates or a projection: neither part has one factor
+    lanes: Optional[LaneSite] = None  # set if the stream has several lanes
+    is_mixed: bool = False  # whether gates or a projection mix the parts, so that neither has one factor
 
     @property
     def layer(self) -> Optional[int]:
-        """The last layer that has made a branch of it."""
+        """The number of the last layer with a branch in the sum."""
         return max((b.place.layer for b in self.branches if b.place.layer is not None), default=None)
 
 
 def common_module(names: List[str]) -> str:
-    """The innermost module that holds all of these."""
+    """Returns the path of the innermost module that contains all named modules."""
     parts = [name.split(".") for name in names]
     shared = []
     for level in zip(*parts):

@@ -19,15 +19,15 @@ from .values import features_last
 
 @dataclass
 class Stream:
-    """A residual stream, and the parts of the stack that it goes through."""
+    """A residual stream, and the sublayers and norms of its stack."""
     flow: Flow
     begin: int  # the index of its first event
-    others: List[Value]  # arguments of the first layer beside the stream
-    embedding: Optional[Value]  # of the model, if this is its first stream
+    others: List[Value]  # the other arguments of the first layer
+    embedding: Optional[Value]  # the model's embedding, if this is its first stream
     is_last: bool = False  # whether it ends with the model's output
     layers: List[List[Sublayer]] = field(default_factory=list)
     final_norm: Optional[Norm] = None
-    reads_stream: bool = False  # whether a head reads it without a norm
+    reads_stream: bool = False  # whether a head reads the stream without a norm
 
     @property
     def last(self) -> Optional[Sublayer]:
@@ -36,20 +36,20 @@ class Stream:
 
 @dataclass
 class Found:
-    """All that was found in one forward pass."""
+    """The findings in one forward pass."""
     streams: List[Stream] = field(default_factory=list)
-    input_shape: Optional[torch.Size] = None  # of the stream that the first layer reads
-    missed: Dict[str, str] = field(default_factory=dict)  # parts that were not understood: path and reason
+    input_shape: Optional[torch.Size] = None  # the shape of the first layer's input stream
+    missed: Dict[str, str] = field(default_factory=dict)  # parts that were not recognized: {path: reason}
     others: Dict[str, torch.Size] = field(default_factory=dict)  # streams of other shapes, by their layer
 
 
 def find_streams(graph: Graph, elements: List[Element], named: Dict[str, Sequence[str]]) -> Found:
-    """named: weights that the user has named, by the kind of sublayer."""
+    """Finds the streams of a forward pass. named: names of weights given by the user, by the kind of sublayer."""
     return StreamFinder(graph, elements, named).find()
 
 
 class StreamFinder:
-    """Goes through the events of one pass."""
+    """Finds the streams in the events of one pass."""
 
     def __init__(self, graph: Graph, elements: List[Element], named: Dict[str, Sequence[str]]) -> None:
         self._graph, self._modules, self._named = graph, [element.module for element in elements], named
@@ -57,10 +57,10 @@ class StreamFinder:
         self._found = Found()
         self._stream: Optional[Stream] = None
         self._is_settled = False
-        self._left: List[Value] = []  # what the last layer returned
+        self._left: List[Value] = []  # the outputs of the last layer
         self._left_by: Optional[type] = None
         self._leave_stream: Set[type] = set()  # classes of layers that return the stream
-        self._number = 0  # of the next layer in the profile
+        self._number = 0  # the number of the next layer in the profile
 
     def find(self) -> Found:
         begins = {run.begin for run in self._layers.runs}
@@ -75,14 +75,14 @@ class StreamFinder:
         return self._found
 
     def _try(self, step: Callable, *arguments: Any) -> None:
-        """An error of the search ends a stream, and must not end the forward that is watched."""
+        """Runs a step of the search. An error ends the stream, but not the model's forward pass."""
         try:
             step(*arguments)
         except Exception as error:
             self._miss(f"{type(error).__name__}: {error}")
 
     def _miss(self, why: str) -> None:
-        """Leaves out the rest of the stack."""
+        """Leaves out the rest of the stack. why: the reason."""
         place = self._stream.flow.values.place if self._stream is not None else None
         self._found.missed.setdefault(place.module if place is not None else "", why)
         self._stream = None
@@ -114,7 +114,7 @@ class StreamFinder:
     # -- Streams --
 
     def _take_inputs(self, run: LayerRun, index: int) -> None:
-        """A layer takes the stream of the layer before, or begins another one."""
+        """Continues the stream of the previous layer, or begins a new one with a layer's inputs."""
         flow = None if self._stream is None else self._stream.flow
         is_next = run.is_next or index > run.begin
         known = [v for v in run.inputs if flow.carries_stream(v)] if flow is not None and is_next else []
@@ -132,8 +132,8 @@ class StreamFinder:
         self._left, self._leave_stream = [], set()
 
     def _settle(self, index: int) -> None:
-        """Settles, behind the first layer of a stack, which flow is its stream's. If no sums were found, or if
-        sublayers read rows of several lanes, others are tried: a flow of lanes, and one for each other argument."""
+        """Chooses the flow of a stream after the first layer of its stack. If no sums were found, or if sublayers read
+        rows of several lanes, it tries a flow of lanes and a flow for each other argument."""
         if self._stream is None or self._is_settled:
             return
         self._is_settled = True
@@ -183,7 +183,7 @@ class StreamFinder:
                 self._found.missed.setdefault(where, f"{type(error).__name__}: {error}")
 
     def _numbered(self, subs: List[Sublayer]) -> List[Sublayer]:
-        """Gives sublayers the numbers of their layers. A module may hold more sublayers than one layer has."""
+        """Sets the layer numbers of sublayers. A module may hold the sublayers of several layers."""
         taken: Set[str] = set()
         for place, sub in enumerate(subs):
             if sub.kind in taken or "feed_forward" in taken and len(subs) > 2:
@@ -194,13 +194,13 @@ class StreamFinder:
         return subs
 
     def _find_end(self, stream: Stream) -> None:
-        """Finds the norm behind the last layer, or a head that reads the stream without one."""
+        """Finds the norm after the last layer, or a head that reads the stream without a norm."""
         last, flow = stream.last, stream.flow
         if last is None:
             return
         stream.final_norm = next((n for n in flow.norms.found if n.layer is None and (
             flow.is_end(n.read, last.leaves) or is_made_of(n.read, last.leaves, flow.values))), None)
-        # A small map may give a halting probability; a mean over layers or tokens may be of a norm's outputs.
+        # A small map may compute a halting probability. A mean over layers or tokens may be one of norm outputs.
         stream.reads_stream = stream.final_norm is None and any(
             linear.op.order > last.total.order and linear.gave.shape[-1] > linear.read.shape[-1] // 2
             and is_made_of(linear.read, last.leaves, flow.values) for linear in flow.linears)
@@ -211,8 +211,8 @@ def has_stream_sums(sums: Iterable[Sum]) -> bool:
 
 
 def is_sum_with(value: Value, others: Set[Value], depth: int = 12) -> bool:
-    """Whether one of these was added on the way to a value, by sums and norms that keep its shape, so that the value is
-    a stream of its own."""
+    """Whether the value is a separate stream: sums and norms of its shape lead to it, and one adds a value of
+    `others`."""
     op = value.root.op
     if op is None or depth == 0:
         return False

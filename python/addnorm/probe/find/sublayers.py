@@ -1,4 +1,4 @@
-"""Finds the parts of each sublayer: what it reads, its norms, its branch and its sum."""
+"""Finds the parts of each sublayer: its input, its norms, its branch and its sum."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ class Sublayer:
     branch: Branch
     sum: Sum
     total: Value
-    output: Value  # the branch's, f
-    joined: Value  # what goes into the sum but for a factor: f after its dropout and its norm
-    beside: List[Value]  # other branches that go into the same sum
+    output: Value  # f, the branch's output
+    joined: Value  # the term of the sum without its factor: f after dropout and the inside norm
+    beside: List[Value]  # the other branches of the same sum
     x: Optional[Value] = None
     before: Optional[Norm] = None
     inside: Optional[Norm] = None
     after: Optional[Norm] = None
-    behind: Optional[Norm] = None  # a norm of its sum, outside of its layer
-    has_own_slots: bool = False  # its norms need not be those of other layers
+    behind: Optional[Norm] = None  # a norm of its sum outside of its layer
+    has_own_slots: bool = False  # whether its norms may differ from those of other layers
     layer: int = 0  # the number of its layer in the profile
-    place: int = 0  # among the sublayers that run in one call of the layer's module
+    place: int = 0  # its index among the sublayers in one call of the layer's module
 
     @property
     def module(self) -> str:
-        """The path of its layer."""
+        """The path of its layer's module."""
         return self.branch.place.module
 
     @property
@@ -48,7 +48,7 @@ class Sublayer:
 
     @property
     def leaves(self) -> Value:
-        """The stream behind it."""
+        """The stream after the sublayer."""
         norm = self.after or self.behind
         return self.total if norm is None else norm.gave
 
@@ -64,7 +64,7 @@ class Sublayer:
 
 
 def is_made_of(value: Value, source: Value, values: StreamValues, depth: int = 8) -> bool:
-    """Whether a value is `source`, changed at most by factors, masks, bounds and numbers of other networks."""
+    """Whether a value is `source`, or is `source` after factors, masks, clamps and numbers of other networks."""
     if value.root is source.root:
         return True
     op = value.root.op
@@ -75,8 +75,9 @@ def is_made_of(value: Value, source: Value, values: StreamValues, depth: int = 8
 
 
 def factors_between(value: Value, source: Value, values: StreamValues, depth: int = 8) -> List[Value]:
-    """The factors for each feature, such as gates and modulations, that multiply `source` on the way to `value`. They
-    are [] if the way leads through anything but factors, terms and dropout, and for learned vectors."""
+    """Returns the computed factors for each feature, such as gates and modulations, that multiply `source` between it
+    and `value`. Learned vectors do not count. Returns [] if operators other than products, sums and dropout lie
+    between."""
     found: List[Value] = []
     while value.root is not source.root:
         op = value.root.op
@@ -92,14 +93,14 @@ def factors_between(value: Value, source: Value, values: StreamValues, depth: in
 
 
 def is_dropped(value: Value, source: Value) -> bool:
-    """Whether it is `source`, or a dropout or a factor of it."""
+    """Whether a value is `source`, a dropout of it or a multiple of it."""
     op = value.root.op
     return value.root is source.root or op is not None and op.name in ("native_dropout", "mul") and any(
         v.root is source.root for v in op.inputs)
 
 
 def name_in_layer(norm: Norm, layer: str) -> str:
-    """The name of a norm within its layer: that of its module, or of the module of its γ."""
+    """Returns the name within a layer of the module with a norm's γ, or of the norm's module if it has no γ."""
     name = parent_of(norm.gamma) if norm.gamma else norm.module
     prefix = layer + "." if layer else ""
     return name[len(prefix):] if name.startswith(prefix) else name
@@ -109,13 +110,13 @@ class Arranger:
     """Arranges the sublayers of one stream, layer by layer."""
 
     def __init__(self, flow: Flow, named: Dict[str, Sequence[str]]):
-        """named: weights that the user has named, by the kind of sublayer."""
+        """named: names of weights given by the user, by the kind of sublayer."""
         self._values, self._norms, self._named = flow.values, flow.norms, named
-        self._slots: Counter = Counter()  # (name in the layer, kind, slot) of the norms so far
+        self._slots: Counter = Counter()  # counts of (name in the layer, kind, slot) of the norms so far
         self._previous: Optional[Sublayer] = None
 
     def arrange(self, sums: List[Sum]) -> List[Sublayer]:
-        """Those of one layer, in the order of their sums."""
+        """Returns the sublayers of one layer, in the order of their sums."""
         found = [sub for s in sums for sub in self._split(s)]
         self._settle_kinds(found)
         place = self._place_post_norm if self._is_post_norm(found) else self._place
@@ -132,10 +133,10 @@ class Arranger:
                 self._slots[name_in_layer(norm, sub.module), sub.kind, slot] += 1
         return found
 
-    # -- Which sublayers there are --
+    # -- The sublayers of a sum --
 
     def _split(self, s: Sum) -> List[Sublayer]:
-        """Branches of one kind that join the stream in one sum are one sublayer: experts, heads."""
+        """Splits a sum into sublayers. Branches of one kind in one sum are one sublayer: experts, heads."""
         groups: Dict[str, List[Branch]] = {}
         for branch in s.branches:
             if branch.place.layer is not None:
@@ -160,7 +161,7 @@ class Arranger:
         return "feed_forward"
 
     def _settle_kinds(self, found: List[Sublayer]) -> None:
-        """Of two sublayers without attention the first mixes tokens some other way, if any does."""
+        """Labels the first of two sublayers without attention as attention: it mixes tokens, if either does."""
         kinds = [sub.kind for sub in found]
         if kinds == ["feed_forward", "feed_forward"] and not self._named["feed_forward"]:
             found[0].kind = "attention"
@@ -170,7 +171,7 @@ class Arranger:
         chain = peel(start, self._values, self._norms)
         steps = [step for _, step in chain[1:]]
         first = next((i for i, step in enumerate(steps) if step != "scale"), len(steps))
-        is_mask = first < len(steps) and steps[first] == "mask"  # a dropout written out: mask·f/(1 − p)
+        is_mask = first < len(steps) and steps[first] == "mask"  # a dropout with elementary operators: mask·f/(1 − p)
         joined = start if is_mask else chain[first][0]
         inside = None
         for outer, _ in chain:
@@ -178,7 +179,7 @@ class Arranger:
         return Sublayer(kind, branch, s, s.total, chain[-1][0], joined, [], inside=inside)
 
     def _own_part(self, value: Value, branch: Branch) -> Value:
-        """Of branches that were added up, the one that is `branch`'s."""
+        """Returns the term of `branch` in a sum of several branches."""
         op = value.root.op
         while op is not None and op.name == "add":
             mine = [v for v in op.inputs if branch in self._values.list_branches(v)]
@@ -188,17 +189,17 @@ class Arranger:
             op = value.root.op
         return value
 
-    # -- Where norms stand --
+    # -- The slots of norms --
 
     def _is_post_norm(self, found: List[Sublayer]) -> bool:
-        """Whether a module that holds many sublayers adds each branch to its norm's output, as XLM does."""
+        """Whether a module with many sublayers adds each branch to the output of the norm before it, as XLM does."""
         norms = [self._norm_read(sub) for sub in found]
         return len(found) > 2 and all(
             norm is not None and sub.sum.stream is not None and is_made_of(sub.sum.stream, norm.gave, self._values)
             for sub, norm in zip(found, norms))
 
     def _place_post_norm(self, sub: Sublayer, found: List[Sublayer], i: int) -> None:
-        """The norm that it reads is of the sum before it."""
+        """Assigns the norm that a sublayer reads to the sum of the previous sublayer."""
         norm, previous = self._norm_read(sub), found[i - 1] if i else self._previous
         if previous is not None and is_dropped(norm.read, previous.total):
             previous.set_norm_of_sum(norm, i > 0)
@@ -216,7 +217,7 @@ class Arranger:
             ahead = self._norms.at(norm.read)
             if ahead is not None and is_dropped(ahead.read, previous.total) and \
                     (sub.sum.stream is None or is_made_of(sub.sum.stream, ahead.gave, self._values)):
-                previous.set_norm_of_sum(ahead, i > 0)  # a norm of a norm, as Keel's
+                previous.set_norm_of_sum(ahead, i > 0)  # a norm of a norm, as in KEEL
             if self._is_after(norm, sub, previous, found, i):
                 previous.set_norm_of_sum(norm, i > 0)
                 norm = None
@@ -224,14 +225,14 @@ class Arranger:
         sub.x = self._stream(sub, previous)
         if norm is not None and sub.sum.stream is not None and not self._is_of_stream(norm, previous) \
                 and is_made_of(sub.sum.stream, norm.gave, self._values):
-            sub.before, sub.x = None, norm.gave  # of something that was not seen, as FNet's sums are
+            sub.before, sub.x = None, norm.gave  # the norm's input was not recognized, as FNet's sums
             sub.has_own_slots = True
 
     def _is_of_stream(self, norm: Norm, previous: Optional[Sublayer]) -> bool:
         return is_made_of(norm.read, self._values.x if previous is None else previous.leaves, self._values)
 
     def _norm_read(self, sub: Sublayer) -> Optional[Norm]:
-        """The norm whose output its first linear maps read."""
+        """Returns the norm whose output the sublayer's first linear maps read, or None."""
         return self._norm_behind(sub.reads, 6)
 
     def _norm_behind(self, value: Value, depth: int) -> Optional[Norm]:
@@ -246,19 +247,19 @@ class Arranger:
 
     def _is_after(self, norm: Norm, sub: Sublayer, previous: Sublayer, found: List[Sublayer],
                   i: int) -> bool:
-        """Whether a norm between two sublayers belongs to the first one's sum."""
+        """Whether a norm between two sublayers belongs to the sum of the first one."""
         stream = sub.sum.stream
         if not is_dropped(norm.read, previous.total):
             return norm is previous.after or norm is previous.behind
         if stream is not None and not is_made_of(stream, norm.gave, self._values):
             return False
         if i == 0:
-            return norm.layer in (previous.branch.place.layer, None)  # None: it stands in a list beside them
+            return norm.layer in (previous.branch.place.layer, None)  # None: the norm is in a list beside the layers
         is_bare = found[0].before is None and not found[0].has_own_slots
         return is_bare and (stream is not None or self._norm_within(found[-1]) is not None)
 
     def _norm_within(self, sub: Sublayer) -> Optional[Norm]:
-        """The norm of its sum in its own layer."""
+        """Returns the norm of a sublayer's sum in the same layer, or None."""
         return next((norm for norm in self._norms.found if is_dropped(norm.read, sub.total)
                      and norm.layer == sub.branch.place.layer), None)
 
@@ -269,7 +270,7 @@ class Arranger:
         known = [self._values.x] if previous is None else [previous.leaves]
         if sub.before is not None:
             if stream is not None and stream.root is sub.before.read.root:
-                return self._as_in_sum(sub.before.read, sub)  # whatever became of it, as of a U-net's skips
+                return self._as_in_sum(sub.before.read, sub)  # for any operators in between, as a U-net's skips
             known.append(sub.before.read)
         for value in known:
             if stream is not None and is_made_of(stream, value, self._values):
@@ -278,27 +279,27 @@ class Arranger:
             return self._as_in_sum(sub.before.read, sub)
         if previous is not None and stream is not None and previous.x is not None and \
                 stream.root is previous.x.root and sub.reads.root is previous.leaves.root:
-            return previous.leaves  # which it reads, though it adds what the sublayer before has read
+            return previous.leaves  # it reads this stream, but adds to the stream that the previous sublayer read
         is_normed = stream is not None and self._norms.at(stream) is not None
         return known[0] if stream is None or is_normed else stream
 
     def _is_other_stream(self, stream: Value, previous: Sublayer, sub: Sublayer) -> bool:
-        """Whether a sublayer adds to an older stream than the one that it reads, and something else goes on with that
-        one, as in reversible networks."""
+        """Whether a sublayer adds to an older stream than the one it reads, and a later operator uses the newer one, as
+        in reversible networks."""
         left = previous.leaves
         return stream.root.order < previous.total.order and not is_made_of(stream, left, self._values) and any(
             op.order > sub.total.order and op.name in ("add", "cat", "stack")
             for op in self._values.readers.get(left.root, ()))
 
     def _as_in_sum(self, value: Value, sub: Sublayer) -> Value:
-        """With its tokens in the order that they have there."""
+        """Returns the view of a value that has the sum's shape, and so the sum's order of tokens."""
         found: Optional[Value] = value
         while found is not None and found.shape != sub.total.shape:
             found = found.alias_of
         return found or self._values.upright(value)
 
     def _settle_missing(self, found: List[Sublayer]) -> None:
-        """A norm behind a branch that was not added: of the branch, where others have one there."""
+        """Moves a norm after a branch without a sum to the slot "inside", if other layers have a norm there."""
         for sub in found:
             norm = sub.after or next((n for n in self._norms.found
                                       if n.read.root is sub.total.root), None)

@@ -10,29 +10,29 @@ from .operators import BIASED, MIXING, RANDOM, REORDERING, SCALING
 from .parts import Linear, Sum
 from .values import STREAM, Branches, StreamValues
 
-MOST_MIXED = 12  # operators between the stream and a sum that gates have mixed
+MOST_MIXED = 12  # the most operators between the stream and a sum with gates
 
 
 class SumFinder:
     """Finds the sums of one stream, operator by operator."""
 
     def __init__(self, values: StreamValues, norms: NormFinder, linears: List[Linear]):
-        """linears: the linear maps that were found, which grows."""
+        """linears: the list of linear maps, which grows during the search."""
         self._values, self._norms, self._linears = values, norms, linears
         self.found: List[Sum] = []
         self.last: Optional[Sum] = None
-        self._without_stream: Dict[Value, Sum] = {}  # values that were read in place of a sum
-        self._over_norms: Dict[Value, Sum] = {}  # sums of a norm's output, by their totals
+        self._without_stream: Dict[Value, Sum] = {}  # sums without a stream, by their totals
+        self._over_norms: Dict[Value, Sum] = {}  # sums whose stream is a norm's output, by their totals
         self._sum_of: Dict[Value, Sum] = {}  # all sums, by their totals
 
     def add(self, op: Op, inputs: List[Value], total: Value) -> bool:
-        """Whether it adds branches to the stream."""
+        """Adds the sum of an operator that adds branches to the stream. Returns whether it does."""
         if op.name not in ("add", "sub", "lerp") or len(inputs) != 2 or \
                 not all(map(self._values.has_stream_shape, [*inputs, total])):
             return False
         for value, other in (inputs, inputs[::-1]):
             ended = self._without_stream.pop(value.root, None)
-            if ended is not None and self._values.is_stream(other):  # it was read before it was added
+            if ended is not None and self._values.is_stream(other):  # the branch was read before it was added
                 ended.total, ended.stream = total, other
                 self._values.set(total, STREAM)
                 self._sum_of[total.root] = ended
@@ -51,7 +51,7 @@ class SumFinder:
         if (states[0] == STREAM) == (states[1] == STREAM):
             return False
         stream, branch = inputs if states[0] == STREAM else inputs[::-1]
-        if op.name == "sub" and stream is inputs[1]:  # f − x, on the way to x + r·(f − x)
+        if op.name == "sub" and stream is inputs[1]:  # f − x, an intermediate of x + r·(f − x)
             return False
         if self._is_gated_stream(branch, stream):
             return False
@@ -62,7 +62,7 @@ class SumFinder:
         return True
 
     def _add_again(self, inputs: List[Value], total: Value) -> bool:
-        """x + (x + f): the stream is added once more to a sum that no other operator has read."""
+        """Recognizes x + (x + f): the stream is added again to a sum that no other operator has read."""
         last = self.last
         if last is None or last.stream is None or len(self._values.readers.get(last.total.root, [])) > 1:
             return False
@@ -72,14 +72,14 @@ class SumFinder:
         return True
 
     def _without_factor(self, value: Value) -> Value:
-        """x, where the value is a multiple of x."""
+        """Returns x for a multiple of x by one number, else the value."""
         op = value.root.op
         if op is None or op.name not in ("mul", "div") or any(v.tensor.numel() > 1 for v in op.inputs[1:]):
             return value
         return op.inputs[0]
 
     def _extend(self, ended: Sum, total: Value) -> None:
-        """Moves the end of a sum to a later total."""
+        """Sets a later total for a sum."""
         before = self._over_norms.get(ended.total.root)
         if before is not None:
             self._over_norms[total.root] = before
@@ -88,7 +88,7 @@ class SumFinder:
         self._sum_of[total.root] = ended
 
     def _add_beside_norm(self, inputs: List[Value], total: Value) -> bool:
-        """x + (h + f), where h is the norm of x: the sublayer has a residual of its own. It is one sum of x, h and f."""
+        """Recognizes x + (h + f), where h is the norm of x and h + f an inner residual, as one sum of x, h and f."""
         for value, other in (inputs, inputs[::-1]):
             inner = self._over_norms.get(value.root)
             norm = None if inner is None or inner.stream is None else self._norms.at(self._without_factor(inner.stream))
@@ -99,7 +99,7 @@ class SumFinder:
         return False
 
     def _add_adapted(self, inputs: List[Value], total: Value) -> bool:
-        """x + (f + a(f)): the branch f has a residual of its own, as behind serial adapters."""
+        """Recognizes x + (f + a(f)): the branch f has an inner residual, as with serial adapters."""
         for branch, stream in (inputs, inputs[::-1]):
             if self._reopen(branch, stream):
                 self.end(Sum(total, stream, branch, self._values.list_branches(branch)))
@@ -107,8 +107,9 @@ class SumFinder:
         return False
 
     def _reopen(self, value: Value, stream: Value) -> bool:
-        """Whether `value` was made of a branch that was taken for ended because a module read it before it was added.
-        As an older stream is added only now, that branch and what was added to it are one branch."""
+        """Reopens the branch of `value` that ended early because a module read it before it was added to the stream. As
+        an older stream is added only now, that branch and the later ones are one branch. Returns whether there is such
+        a branch."""
         sums, values = self._way_back(value)
         branches = [branch for s in sums for branch in s.branches]
         begin = min((linear.op.order for branch in branches for linear in branch.linears), default=0)
@@ -124,8 +125,8 @@ class SumFinder:
         return True
 
     def _way_back(self, value: Value) -> Tuple[List[Sum], List[Value]]:
-        """The sums, factors and norms that have made a value of a branch that ended without a stream: the sums, and
-        all values on the way. Both are empty if there is no such branch."""
+        """Goes back from a value over sums, factors and norms to a branch that ended without a stream. Returns the sums
+        and all values on this path. Both are empty if there is no such branch."""
         sums: List[Sum] = []
         values: List[Value] = []
         at: Optional[Value] = value
@@ -151,7 +152,7 @@ class SumFinder:
         return next((v for v in op.inputs if self._values.is_stream(v) and self._values.has_stream_shape(v)), None)
 
     def _add_to_convolved(self, inputs: List[Value], total: Value) -> bool:
-        """c + f(c), where c is a convolution of the stream, as between the sublayers of TinyViT: c is the stream."""
+        """Recognizes c + f(c), where c is a convolution of the stream, as in TinyViT. Then c is the stream."""
         branches = self._values.list_branches(inputs[0])
         first, *rest = branches[0].linears if len(branches) == 1 else [None]
         if not rest or "convolution" not in first.op.name or not self._values.is_stream(first.read):
@@ -165,7 +166,7 @@ class SumFinder:
         return True
 
     def _add_gated(self, inputs: List[Value], total: Value) -> bool:
-        """g ⊙ x + h: the sum keeps a part of the stream, by a gate that is computed of it, as highways do."""
+        """Recognizes g ⊙ x + h: a computed gate scales the stream, as in highway networks."""
         for kept in inputs:
             op = kept.root.op
             if op is None or op.name != "mul" or len(op.inputs) != 2:
@@ -178,7 +179,7 @@ class SumFinder:
         return False
 
     def _join_gated(self, branches: Branches) -> int:
-        """Unites a gate with the branches that it has read before they were added."""
+        """Unites a gate's branch with the branches that it read before they were added."""
         read = {linear.read.root for branch in self._values.list(branches) for linear in branch.linears}
         for root in read & self._without_stream.keys():
             gated = self._without_stream.pop(root)
@@ -187,13 +188,13 @@ class SumFinder:
         return self._values.unite(branches)
 
     def _is_gated_stream(self, branch: Value, stream: Value) -> bool:
-        """x + x·g(x): a product with the stream is the stream's own, as in x·(1 + g)."""
+        """Whether the branch is a product with the stream, as in x + x·g(x) = x·(1 + g), so that it is no sum."""
         op = branch.root.op
         return op is not None and op.name == "mul" and any(
             v.root is stream.root for v in op.inputs)
 
     def end(self, ended: Sum) -> None:
-        """Adds a sum: its branches have joined the stream."""
+        """Adds a sum and ends its branches."""
         self._values.end(self._values.branches_of(ended.branch) or STREAM)
         self._values.set(ended.total, STREAM)
         self._sum_of[ended.total.root] = ended
@@ -218,14 +219,14 @@ class SumFinder:
         self.end(ended)
 
     def _excuse_inner(self, inputs: List[Value]) -> None:
-        """A sum h + f of a norm's output h that is added to the stream in its turn, as LAuReL's, is a branch."""
+        """Marks a sum h + f, with a norm's output h, as mixed if it is added to the stream itself, as in LAuReL."""
         for value, other in (inputs, inputs[::-1]):
             inner = self._over_norms.get(value.root)
             if inner is not None and inner.stream is not None and other.root is not inner.stream.root:
                 inner.is_mixed = True
 
     def excuse_difference(self, op: Op, inputs: List[Value]) -> None:
-        """x − f that a gate multiplies next, as in the GRU's f + z ⊙ (x − f), is no sum of the stream."""
+        """Marks x − f as mixed if a gate multiplies it next, as in the GRU's f + z ⊙ (x − f)."""
         last = self.last
         if op.name != "mul" or last is None or last.total.op is None or last.total.op.name != "sub":
             return
@@ -233,15 +234,18 @@ class SumFinder:
             last.is_mixed = True
 
     def _excuse_gated(self, mixed: Sum) -> None:
-        """A branch that was read in place of a sum was read by the gate of this one."""
+        """Marks sums without a stream as mixed if the gate of the sum `mixed` read them."""
         read = {linear.read.root for branch in mixed.branches for linear in branch.linears}
         for root in read & self._without_stream.keys():
             gated = self._without_stream.pop(root)
             gated.stream, gated.is_mixed = mixed.stream, True
 
     def _stream_within(self, value: Value, depth: int = MOST_MIXED) -> Optional[Value]:
-        """The stream that gates have mixed with branches, as z ⊙ x + (1 − z) ⊙ f, to which some tokens' branches
-        are added, or that a linear map has projected before the sum, W·x + f."""
+        """Returns the stream x in a sum in which it has no single factor, or None.
+
+        There are three cases: gates mix it, z ⊙ x + (1 − z) ⊙ f; branches are added to only some tokens; or a linear
+        map projects it, W·x + f.
+        """
         if self._values.has_stream(value):
             return value
         op = value.root.op
@@ -256,7 +260,7 @@ class SumFinder:
 
 
 def is_older(value: Value, begin: int, depth: int = 4) -> bool:
-    """Whether a value was there before the operator `begin`, or is a sum or a multiple of such values."""
+    """Whether a value was computed before the operator `begin`, or is a sum or a multiple of such values."""
     op = value.root.op
     if value.root.order < begin or op is None or depth == 0:
         return value.root.order < begin
@@ -264,15 +268,15 @@ def is_older(value: Value, begin: int, depth: int = 4) -> bool:
 
 
 def in_order(value: Value) -> Value:
-    """The value before its tokens were moved, as those of shifted windows are."""
+    """Returns the value before operators that move tokens, such as the roll of shifted windows."""
     while value.root.op is not None and value.root.op.name in REORDERING:
         value = value.root.op.inputs[0]
     return value
 
 
 def peel(value: Value, values: StreamValues, norms: NormFinder) -> List[Tuple[Value, str]]:
-    """The steps from the value that is added to the stream back to the branch's output, as (value, the kind of the step
-    behind it): "", "norm", "dropout", "mask" (of 0 and 1), "gains" (learned) or "scale"."""
+    """Returns the steps from a term of a sum back to the branch's output, as (value, the kind of the step after it).
+    The kinds are "", "norm", "dropout", "mask" (of 0 and 1), "gains" (learned) and "scale"."""
     steps = [(value, "")]
     while True:
         value = steps[-1][0]
@@ -295,7 +299,7 @@ def peel(value: Value, values: StreamValues, norms: NormFinder) -> List[Tuple[Va
 
 
 def is_random(value: Value, depth: int = 4) -> bool:
-    """Whether a value is drawn at random, as the number by which stochastic depth keeps or drops a branch."""
+    """Whether a value is drawn at random, such as the factor of stochastic depth."""
     op = value.root.op
     return op is not None and depth > 0 and (op.name in RANDOM or any(is_random(v, depth - 1) for v in op.inputs))
 

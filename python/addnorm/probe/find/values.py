@@ -1,7 +1,7 @@
-"""Tells which values carry the residual stream, and which branches have made the others.
+"""Classifies the values of a forward pass by their branches.
 
-A value is of the stream alone (x, its norms, sums of it), or made by one or more branches, or comes from elsewhere
-(weights, masks, another network's output).
+A value is part of the stream (x, its norms, its sums), was computed by one or more branches, or does not depend on the
+stream (weights, masks, another network's output).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from ..record.graph import Op, Value
 from .parts import Branch, Place
 
-Branches = FrozenSet[int]  # the numbers of branches
+Branches = FrozenSet[int]  # numbers of branches; empty for the stream
 STREAM: Branches = frozenset()
 
 
@@ -23,13 +23,13 @@ def is_number(tensor: Tensor) -> bool:
 
 
 def is_channels_first(tensor: Tensor, shape: torch.Size) -> bool:
-    """Whether a tensor is [batch, features, tokens], as convolutions have it, where the stream has the shape
-    [batch, tokens, features]. An image has rows and columns of tokens."""
+    """Whether a tensor is [batch, features, tokens], the layout of convolutions, for a stream of the shape
+    [batch, tokens, features]. Images have two axes of tokens."""
     return len(shape) > 2 and tensor.shape == (shape[0], shape[-1], *shape[1:-1]) and tensor.shape != shape
 
 
 def features_last(x: Value, layers: Iterable[nn.Module]) -> Value:
-    """Returns an image as [batch, rows, columns, features] if the layers have convolutions of its second axis."""
+    """Returns an image as [batch, rows, columns, features] if its second axis counts input channels of convolutions."""
     if x.tensor.dim() != 4 or x.shape[-1] == x.shape[1]:
         return x
     channels = {m.in_channels for layer in layers for m in layer.modules() if isinstance(m, nn.Conv2d)}
@@ -39,15 +39,15 @@ def features_last(x: Value, layers: Iterable[nn.Module]) -> Value:
 
 
 class StreamValues:
-    """The values of one stream, which begins with x."""
+    """The values of the stream that begins with x."""
 
     def __init__(self, x: Value) -> None:
         self.x = x
-        self.place = Place()  # of the operator that is looked at
+        self.place = Place()  # the place of the current operator
         self.readers: Dict[Value, List[Op]] = {}
         self._of: Dict[Value, Branches] = {x.root: STREAM}
         self._branches: Dict[int, Branch] = {}
-        self._joined: Dict[int, int] = {}  # numbers of absorbed branches
+        self._joined: Dict[int, int] = {}  # for each absorbed branch, the branch that absorbed it
         self._ended: Set[int] = set()  # branches that have joined the stream
 
     # -- Shapes --
@@ -58,7 +58,7 @@ class StreamValues:
             (t.shape[-1] == x.shape[-1] or is_channels_first(t, x.shape))
 
     def upright(self, value: Value) -> Value:
-        """The value with its tokens in the stream's order, if a value that it is a view of has them so."""
+        """Returns the earliest value with the stream's shape that this one is a view of, or the value itself."""
         found = value
         at: Optional[Value] = value
         while at is not None:
@@ -67,10 +67,10 @@ class StreamValues:
             at = at.alias_of
         return found
 
-    # -- What a value is made of --
+    # -- Branches of values --
 
     def branches_of(self, value: Value) -> Optional[Branches]:
-        """None: it does not depend on the stream."""
+        """Returns the branches of a value, or None if it does not depend on the stream."""
         found = self._of.get(value.root)
         return None if found is None else frozenset(map(self._find, found))
 
@@ -81,11 +81,11 @@ class StreamValues:
         return self.is_stream(value) and self.has_stream_shape(value)
 
     def carries_stream(self, value: Value) -> bool:
-        """Whether a layer that takes it goes on with the stream."""
+        """Whether a layer with this value as input continues the stream."""
         return self.branches_of(value) is not None and self.has_stream_shape(value)
 
     def is_projected(self, value: Value) -> bool:
-        """Whether linear maps between two stages have made it of the stream."""
+        """Whether linear maps between two stages computed it from the stream."""
         branches = self.list_branches(value)
         return bool(branches) and all(branch.place.layer is None for branch in branches)
 
@@ -102,14 +102,14 @@ class StreamValues:
         self._of[value.root] = branches
 
     def settle(self, value: Value) -> None:
-        """Makes a value the stream, and with it the multiples that were already computed of it."""
+        """Marks a value, and its multiples that were already computed, as the stream."""
         self._of[value.root] = STREAM
         for op in self.readers.get(value.root, []):
             if op.name in ("mul", "div") and all(not self.branches_of(v) for v in op.inputs):
                 self.settle(op.outputs[0])
 
     def settle_made_of(self, ended: Branches, order: int) -> None:
-        """Makes everything the stream that was made of these branches since an operator."""
+        """Marks the values that were computed only from the branches `ended`, since `order`, as the stream."""
         for root, branches in self._of.items():
             if root.order >= order and branches and frozenset(map(self._find, branches)) <= ended:
                 self._of[root] = STREAM
@@ -127,7 +127,7 @@ class StreamValues:
         return frozenset(n for n, branch in self._branches.items() if any(branch is b for b in branches))
 
     def join(self, numbers: Branches) -> int:
-        """Unites the branches of the last layer that have not ended, and returns the number of the first one."""
+        """Unites the branches of the last layer that have not ended. Returns the number of the first one."""
         found = set(map(self._find, numbers))
         live = sorted(found - self._ended or found)
         layers = [-1 if self._branches[n].place.layer is None else self._branches[n].place.layer for n in live]

@@ -1,7 +1,6 @@
-"""Fits numbers to what was found: what a sum is made of, which norm made an output, how attention scores.
+"""Fits the numbers of a profile: the factors of sums, the kinds of norms, the logits of attention.
 
-Each fit has two halves. One computes a few sums of products on the model's device, for all tensors of a layer
-that have one shape together; its tensors have a first axis for these. The other half gets the numbers on the
-host, solves for coefficients and decides. Between the two stands `Fits`, which brings the numbers of a whole
-step to the host in one transfer.
+Each fit has two halves. The first computes a few numbers on the model's device, in one batch for tensors of one shape;
+the first axis of its tensors is the batch. The second half gets these numbers on the host, and solves for
+coefficients. `Fits` transfers the numbers of a whole step to the host at once.
 """

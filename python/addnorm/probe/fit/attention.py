@@ -1,4 +1,4 @@
-"""The logits of attention: their size, and how evenly their softmax weighs the keys."""
+"""Measures the logits of attention: their size, and the entropy of their softmax."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from torch import Tensor
 from .batch import Numbers
 from .values import read_moments, wide, without_min
 
-MOST_SCORES = 2**19  # of which queries are taken: more cost more than the rest of a measured step
+MOST_SCORES = 2**19  # the most logits that are measured; more cost more time than the rest of a measured step
 
 
 def some_queries(scores: Tensor) -> Tensor:
-    """Logits [..., queries, keys] of some queries, where there are many."""
+    """Returns the logits [..., queries, keys] of evenly spaced queries, at most about MOST_SCORES numbers."""
     stride = math.ceil(scores.numel() / MOST_SCORES)
     return scores[..., ::max(1, stride), :]
 
 
 def score_numbers(scores: Tensor) -> Dict[str, Tensor]:
-    """Measures attention logits [sites, ..., queries, keys]. What a mask hides does not count."""
+    """Measures attention logits [sites, ..., queries, keys]. Masked logits do not count."""
     s = wide(scores).flatten(1, -2)
     visible = (s > s.amax(-1, keepdim=True) - 8e3) & (s > -8e3)
     keys = visible.sum(-1)
@@ -47,7 +47,7 @@ def read_scores(numbers: Numbers) -> Numbers:
 
 def fused_scores(query: Tensor, key: Tensor, mask: Optional[Tensor], is_causal: bool,
                  scale: Optional[float]) -> Tensor:
-    """The logits of F.scaled_dot_product_attention, of some queries where there are many."""
+    """Returns the logits of F.scaled_dot_product_attention for evenly spaced queries, as some_queries() does."""
     with torch.no_grad():
         if key.dim() > 3 and key.shape[-3] != query.shape[-3]:
             key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)

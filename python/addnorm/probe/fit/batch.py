@@ -1,4 +1,4 @@
-"""Runs the fits of a step: those to tensors of one shape together, and with one transfer to the host."""
+"""Runs the fits of a step: in one batch for tensors of one shape, and with one transfer to the host."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 import torch
 from torch import Tensor
 
-MOST_VALUES = 2**24  # of tensors that are fitted together; a fit needs the memory of several copies in float64
+MOST_VALUES = 2**24  # the most values in one batch; a fit needs memory for several copies in float64
 
 Numbers = Dict[str, Any]
 Then = Callable[[Numbers], None]
-Compute = Callable[..., Dict[str, Tensor]]  # of tensors with a first axis for sites, which the results have too
+Compute = Callable[..., Dict[str, Tensor]]  # the first axis of arguments and results counts sites
 
 
 class _Call(NamedTuple):
@@ -25,7 +25,7 @@ class _Call(NamedTuple):
 
     @property
     def kind(self) -> Any:
-        """Calls of one kind are run together."""
+        """The key of a batch: calls with the same kind are run together."""
         return self.compute, self.options, tuple(
             None if t is None else (t.shape, t.dtype, t.device) for t in self.tensors)
 
@@ -35,36 +35,36 @@ class _Call(NamedTuple):
 
 
 class _Computed(NamedTuple):
-    """Numbers on a device, by site and name."""
+    """The numbers of a batch, on a device."""
     values: Tensor  # [sites, numbers]
-    sizes: Dict[str, int]  # of numbers by name; 0: one number without an axis
+    sizes: Dict[str, int]  # the count of numbers for each name; 0 for one number without an axis
     then: List[Then]
 
 
 class Fits:
-    """The computations of a step, and their numbers until they are read."""
+    """The computations of a step, and their numbers until these are read."""
 
     def __init__(self, on_error: Callable[[str, Exception], None]) -> None:
-        """on_error: gets the place and the error of a computation that fails; its numbers are not read."""
-        self.where = ""  # the place of what is added
+        """on_error: is called with the place and the error of a computation that fails; its numbers are not read."""
+        self.where = ""  # the place of the computations that are added next
         self._on_error = on_error
         self._calls: List[_Call] = []
         self._computed: List[_Computed] = []
         self._finish: List[Callable[[], None]] = []
 
     def add(self, compute: Compute, tensors: Sequence[Optional[Tensor]], then: Then, *options: Any) -> None:
-        """Adds a computation. The next run() calls compute(*tensors, *options), with tensors of other sites in the
-        first axis; read() calls `then` with this site's numbers: a float for a tensor without further axes, a flat
-        list of floats for another one."""
+        """Adds a computation. The next run() calls compute(*tensors, *options), with the tensors of several sites
+        stacked along the first axis. read() calls `then` with this site's numbers: a float for a result without further
+        axes, otherwise a flat list of floats."""
         self._calls.append(_Call(compute, tuple(tensors), options, then, self.where))
 
     def finally_do(self, function: Callable[[], None]) -> None:
-        """Has read() call a function after those that get the numbers of what was added so far."""
+        """Makes read() call a function after the `then` of all computations added so far."""
         self._finish.append(function)
 
     def run(self, least: int = 0) -> None:
-        """Runs the computations that were added since the last time, if their tensors have `least` values together.
-        The tensors must not have changed since they were added."""
+        """Runs the computations added since the last run, if their tensors have at least `least` values in total. The
+        tensors must not have changed since they were added."""
         if least and sum(call.size for call in self._calls) < least:
             return
         calls, self._calls = self._calls, []
@@ -77,7 +77,7 @@ class Fits:
                 calls = same[begin:begin + count]
                 try:
                     self._run_together(calls)
-                except Exception as error:  # whose numbers are not needed for the others'
+                except Exception as error:  # the other batches do not need these numbers
                     self._on_error(calls[0].where, error)
 
     def _run_together(self, calls: List[_Call]) -> None:
@@ -91,7 +91,7 @@ class Fits:
             [call.then for call in calls]))
 
     def read(self) -> None:
-        """Reads all numbers, and then those that the called functions have asked for."""
+        """Reads all numbers, and repeats this for the computations that the called functions add."""
         self.run()
         while self._computed or self._finish:
             computed, self._computed = self._computed, []
@@ -111,7 +111,7 @@ class Fits:
 
 
 def fit_now(compute: Compute, tensors: Sequence[Optional[Tensor]], *options: Any) -> Numbers:
-    """The numbers of one site, for which the host waits here."""
+    """Returns the numbers of one site. The host waits for them here."""
     def fail(where: str, error: Exception) -> None:
         raise error
 
@@ -123,7 +123,7 @@ def fit_now(compute: Compute, tensors: Sequence[Optional[Tensor]], *options: Any
 
 
 def to_host(tensors: List[Tensor]) -> List[List[float]]:
-    """Reads tensors, each as a flat list, with one transfer from each device."""
+    """Returns each tensor as a flat list, with one transfer from each device."""
     found: List[List[float]] = [[] for _ in tensors]
     for device in dict.fromkeys(t.device for t in tensors):
         here = [i for i, t in enumerate(tensors) if t.device == device]

@@ -1,7 +1,7 @@
 """Fits the kind of a norm: each row of y − β is Γ ⊙ (s − centre)/divisor, where Γ is γ, 1 + γ or 1.
 
-The device fits centre and divisor of each row, for every Γ that is possible, and compares them with the
-row's mean and with both sizes that a row has, its deviation and its root mean square. The host chooses.
+The device fits the centre and the divisor of each row for each possible Γ. It compares the centre with the row's mean,
+and the divisor with the row's standard deviation and root mean square. The host chooses between the results.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from .batch import Numbers
 from .values import wide
 
 DEVIATION, ROOT_MEAN_SQUARE = range(2)  # the sizes of a row
-COMPARED = "eps_in_variance", "eps_in_deviation", "scale"  # how a divisor differs from such a size
+COMPARED = "eps_in_variance", "eps_in_deviation", "scale"  # the differences between a divisor and such a size
 
 
 class KnownNorm(NamedTuple):
-    """The code's own statements, for what the values cannot tell."""
-    is_rms: bool  # whether rows are not centred, which rows of mean 0 do not tell
-    has_unit_offset: Optional[bool]  # whether γ means 1 + γ, which a γ of one number does not tell; None: unknown
+    """Facts declared by the code, for cases that the values do not determine."""
+    is_rms: bool  # whether rows are not centred; not measurable if rows have a mean of 0
+    has_unit_offset: Optional[bool]  # whether γ means 1 + γ; not measurable if γ is constant; None: unknown
 
 
 def norm_numbers(s: Tensor, y: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor]) -> Dict[str, Tensor]:
-    """Returns numbers by form of Γ (γ, 1 + γ) and, in each, by size (deviation, root mean square)."""
+    """Returns numbers for each form of Γ (γ, 1 + γ) and each size (deviation, root mean square)."""
     z = wide(y).flatten(1, -2) - (0 if beta is None else wide(beta)[:, None])
     s = wide(s).flatten(1, -2)  # [sites, rows, features]
     mean = s.mean(-1)
     a = s - mean[..., None]
     forms = torch.ones_like(s[:, :1]) if gamma is None else torch.stack([wide(gamma), 1 + wide(gamma)], 1)
 
-    # Least squares by row, with s measured from where it is orthogonal to Γ: [sites, rows, forms].
+    # Least squares for each row, with an origin of s that makes it orthogonal to Γ: [sites, rows, forms].
     columns = forms.transpose(1, 2)
     squares = columns.square()
     weight = squares.sum(1, keepdim=True).clamp(min=1e-300)
@@ -48,10 +48,11 @@ def norm_numbers(s: Tensor, y: Tensor, gamma: Optional[Tensor], beta: Optional[T
     centre = mean[..., None] + middle - level / slope
 
     variance = a.square().mean(-1)
-    sizes = torch.stack([variance, variance + mean.square()], 1)  # their squares, [sites, sizes, rows]
-    numbers = {"gain": forms[:, 0].abs().amax(1), "length": z.flatten(1).norm(dim=1), "source": s.flatten(1).norm(dim=1), "left": left,
-               "is_positive": (slope > 0).all(1).double(), "row_size": (slope * variance.sqrt()[..., None]).mean(1),
-               "mean_square": mean.square().mean(1), "variance": variance.mean(1),
+    sizes = torch.stack([variance, variance + mean.square()], 1)  # squared sizes, [sites, sizes, rows]
+    numbers = {"gain": forms[:, 0].abs().amax(1), "length": z.flatten(1).norm(dim=1),
+               "source": s.flatten(1).norm(dim=1), "left": left, "is_positive": (slope > 0).all(1).double(),
+               "row_size": (slope * variance.sqrt()[..., None]).mean(1), "mean_square": mean.square().mean(1),
+               "variance": variance.mean(1),
                "centred": (centre * mean[..., None]).sum(1) / mean.square().sum(1, keepdim=True)}
     return {**numbers, **_divisor_numbers(1 / slope.transpose(1, 2).unsqueeze(2), sizes.unsqueeze(1))}
 
@@ -71,7 +72,8 @@ def _divisor_numbers(divisor: Tensor, sizes: Tensor) -> Dict[str, Tensor]:
 
 
 def read_norm(numbers: Numbers, rows: int, declared: KnownNorm) -> Numbers:
-    """Returns the numbers of a line of the profile. They are {} if some value is not finite, or y is 0."""
+    """Returns the numbers for a line of the profile. Returns {"vanished": 1} if y is 0 although s and γ are not, and {}
+    for other values that are 0 or not finite."""
     if not (math.isfinite(numbers["length"]) and math.isfinite(numbers["source"])) or numbers["length"] == 0:
         has_vanished = numbers["length"] == 0 < numbers["source"] < math.inf and numbers["gain"] > 0
         return {"vanished": 1} if has_vanished else {}
@@ -90,7 +92,7 @@ def read_norm(numbers: Numbers, rows: int, declared: KnownNorm) -> Numbers:
 
 
 def _choose_form(numbers: Numbers, lefts: List[float], has_unit_offset: Optional[bool]) -> Tuple[int, bool]:
-    """Returns the number of Γ's form, and whether the values tell it."""
+    """Returns the index of Γ's form, and whether the values determine it."""
     if len(lefts) == 1:
         return 0, False
     if not max(lefts) < 1.5 * min(lefts) + 1e-6:
@@ -108,18 +110,18 @@ def _read_divisor(numbers: Numbers, rows: int, form: int, size: int) -> Numbers:
     is_constant = apart > 0.01 * numbers["size_norm"][size] and \
         abs(steepness) * apart < 1e-3 * numbers["square_norm"][form]
     if is_constant and not 3 * mean < square < 0.1:
-        return {}  # it divides all rows by one number, which is no ε that hides them: it is no norm
+        return {}  # it is no norm: it divides all rows by one number, and not because of a large ε
     found: Numbers = {"divisor": numbers["divisor"][form], "deviation": numbers["deviation"][size]}
     for name in COMPARED:
         found[name], found[f"{name}_spread"] = numbers[name][pair], numbers[f"{name}_spread"][pair]
-    if apart * steepness > 4000 * noise / rows**0.5:  # it is known to less than the doctor's 2e-3
+    if apart * steepness > 4000 * noise / rows**0.5:  # its error is below the doctor's limit of 2e-3
         found["divisor_slope"] = steepness
     found["divisor_noise"] = noise / math.sqrt(rows) / square
     return found
 
 
 def unit_length_numbers(rows: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor]) -> Dict[str, Tensor]:
-    """Measures by how much the lengths of rows differ from 1 at most. The rows of nGPT's norms have this length."""
+    """Returns the largest difference of rows' lengths from 1. The rows of nGPT's norms have length 1."""
     rows = wide(rows).flatten(1, -2) - (0 if beta is None else wide(beta)[:, None])
     if gamma is not None:
         form = wide(gamma)[:, None]

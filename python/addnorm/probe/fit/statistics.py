@@ -1,5 +1,5 @@
-"""Finds over which axes a norm takes its statistics, and by which statistic it divides, where a row's deviation
-or root mean square do not explain its output."""
+"""Finds the axes of a norm's statistics, and the statistic that it divides by. The probe uses this if a row's standard
+deviation or root mean square does not explain the norm's output."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from torch import Tensor
 from .batch import Numbers
 from .values import wide
 
-# The dimensions of [sequences, tokens, features] that share a mean and a variance, by their names.
+# Sets of axes of [sequences, tokens, features] that may share a mean and a variance: (name, axes).
 AXES: List[Tuple[str, Tuple[int, ...]]] = [
     ("features", (2,)), ("tokens", (1,)), ("tokens and features", (1, 2)),
     ("sequences and tokens", (0, 1)), ("everything", (0, 1, 2))]
 STATISTICS = ("the deviation", "the root mean square", "the mean absolute deviation", "the mean absolute value")
-# The names of a statistic's powers.
+# The names of the powers of a statistic.
 POWERS = {-2.0: "the reciprocal of the square of {}", -1.0: "the reciprocal of {}",
           -0.5: "the reciprocal of the root of {}", 0.5: "the root of {}", 1.0: "{}", 2.0: "the square of {}",
           4.0: "the fourth power of {}"}
 
 
 def is_explained(fit: Numbers) -> bool:
-    """Whether each row's deviation or root mean square is what a norm divided by; `fit` is read_norm()'s."""
+    """Whether a norm divided by each row's deviation or root mean square. fit: the result of read_norm()."""
     return fit["unexplained"] < 1e-2 and fit.get("divisor_noise", 1.0) < 2e-3
 
 
 def statistics_numbers(s: Tensor, y: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor],
                        gamma_offset: int) -> Dict[str, Tensor]:
-    """How well each axis and each statistic explains y − β = γ ⊙ (s − centre)/statistic, for
-    [sites, sequences, tokens, features]."""
+    """Fits y − β = γ ⊙ (s − centre)/statistic for each set of axes and each statistic, and returns the residuals. The
+    tensors are [sites, sequences, tokens, features]."""
     def along_features(vector: Tensor) -> Tensor:
         return wide(vector)[:, None, None]
 
@@ -44,10 +44,10 @@ def statistics_numbers(s: Tensor, y: Tensor, gamma: Optional[Tensor], beta: Opti
 
 
 def read_statistics(numbers: Numbers, fit: Numbers, is_whole: bool) -> Numbers:
-    """Returns the numbers that stand in a profile in place of `fit`: "statistics_over" (tokens, …) or "divides_by" (a
-    statistic). They are {} if nothing explains more than a row's deviation or root mean square does.
+    """Returns the numbers that replace `fit` in a profile: "statistics_over" (tokens, …) or "divides_by" (a statistic).
+    Returns {} if no other statistic explains more than a row's deviation or root mean square.
 
-    is_whole: s had every token of its sequences.
+    is_whole: s contains every token of its sequences.
     """
     axis = _read_axis(numbers) if is_whole else "features"
     if axis != "features":
@@ -60,7 +60,7 @@ def read_statistics(numbers: Numbers, fit: Numbers, is_whole: bool) -> Numbers:
 
 
 def _axis_numbers(s: Tensor, z: Tensor) -> Dict[str, Tensor]:
-    """Normalizes s over each axis, centred and not, and returns the factor to z, and the part of z that it leaves."""
+    """Normalizes s over each set of axes, with and without centring. Returns factors to z and relative residuals."""
     every = (1, 2, 3)
     factors, lefts = [], []
     for _, axes in AXES:
@@ -78,7 +78,7 @@ def _read_axis(numbers: Numbers) -> str:
     left: Dict[str, float] = {}
     for i, (name, _) in enumerate(AXES):
         for at in (2 * i, 2 * i + 1):
-            # Otherwise ε makes all rows one size, over any axis.
+            # A large ε makes the divisor constant, and then every set of axes fits.
             if name == "features" or numbers["axis_factor"][at] > 0.5:
                 left[name] = min(left.get(name, math.inf), numbers["axis_left"][at])
     best = min(left, key=lambda name: left[name])
@@ -86,8 +86,8 @@ def _read_axis(numbers: Numbers) -> str:
 
 
 def _divisor_numbers(s: Tensor, z: Tensor) -> Dict[str, Tensor]:
-    """How far the divisors of the rows [sites, rows, features] are from a multiple of each power of each
-    statistic."""
+    """Returns the relative distance of the rows' divisors from a multiple of each power of each statistic. The tensors
+    are [sites, rows, features]."""
     mean = s.mean(-1, keepdim=True)
     a, b = (t - t.mean(-1, keepdim=True) for t in (s, z))
     divisor = (a * a).sum(-1) / (a * b).sum(-1)
@@ -103,7 +103,7 @@ def _divisor_numbers(s: Tensor, z: Tensor) -> Dict[str, Tensor]:
 
 
 def _read_divisor(numbers: Numbers, is_centred: bool) -> Optional[str]:
-    """The statistic of a row, and its power, to which the divisors are proportional."""
+    """Returns the power of a statistic that the divisors are proportional to, or None."""
     if not numbers["divisor_is_positive"]:
         return None
     every = dict(zip(itertools.product(STATISTICS, POWERS), numbers["divisor_left"]))
@@ -122,7 +122,7 @@ def _read_divisor(numbers: Numbers, is_centred: bool) -> Optional[str]:
 
 
 def by_head(read: Tensor, gave: Tensor, heads: int) -> Optional[List[Tensor]]:
-    """Returns a norm's input and output with the heads of a token in one row, or None where heads have no axis."""
+    """Returns a norm's input and output with all heads of a token in one row, or None if heads have no axis."""
     if read.shape != gave.shape or heads < 2:
         return None
     if read.dim() == 4 and heads in read.shape[1:3]:
@@ -134,8 +134,8 @@ def by_head(read: Tensor, gave: Tensor, heads: int) -> Optional[List[Tensor]]:
 
 
 def scale_numbers(s: Tensor, y: Tensor) -> Dict[str, Tensor]:
-    """Fits y as one multiple of each centred row of s, and returns what is left, and how far the size of y is from 1
-    at most, as deviation and as root mean square."""
+    """Fits each centred row of y as a multiple of the centred row of s. Returns the relative residual, and the largest
+    distance from 1 of the rows' normalized size, as deviation and as root mean square."""
     s, y = wide(s).flatten(1, -2), wide(y).flatten(1, -2)
     a, b = (t - t.mean(-1, keepdim=True) for t in (s, y))
     slope = (a * b).sum(-1, keepdim=True) / a.square().sum(-1, keepdim=True).clamp(min=1e-300)

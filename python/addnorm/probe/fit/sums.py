@@ -1,7 +1,7 @@
 """Fits total ≈ Σ from_k · part_k by least squares over all values.
 
-The device computes the inner products of the parts with each other and with the rest that a first solution
-leaves of the total. From these the host finds the fit to any of the parts.
+The device computes a first solution, and the inner products of the parts with each other and with the solution's
+residual. From these the host computes the fit to any subset of the parts.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from torch import Tensor
 
 from .values import Numbers, wide
 
-LEAST_EIGENVALUE = 1e-10  # of parts of length 1: below, some of them are multiples of others
-MOST_ERROR = 0.02  # of a coefficient
+LEAST_EIGENVALUE = 1e-10  # for parts of length 1; below, some parts are linear combinations of others
+MOST_ERROR = 0.02  # the largest standard error of a coefficient
 
 
 def inner_products(total: Tensor, *parts: Tensor) -> Dict[str, Tensor]:
-    """Returns a first solution, which need not be exact, and the inner products of the parts with each other and
-    with its rest. The rest is computed value by value, because a difference of sums of squares would round it away."""
+    """Returns a first solution, which need not be exact, and the inner products of the parts with each other and with
+    its residual. The residual is computed elementwise: a difference of sums of squares would lose it to rounding."""
     rows, t = torch.stack([wide(part).flatten(1) for part in parts], 1), wide(total).flatten(1).unsqueeze(-1)
     products, target = rows @ rows.transpose(1, 2), rows @ t
     unit = products.diagonal(dim1=1, dim2=2).sqrt().clamp(min=1e-300).unsqueeze(-1)
@@ -33,8 +33,10 @@ def inner_products(total: Tensor, *parts: Tensor) -> Dict[str, Tensor]:
 
 
 class InnerProducts:
-    """The numbers of inner_products() on the host. `names` are those of the parts, dtype is that of the total, and
-    `count` is the number of its values."""
+    """The numbers of inner_products() on the host.
+
+    names: of the parts. dtype: of the total. count: the number of the total's values.
+    """
 
     def __init__(self, numbers: Numbers, names: Iterable[str], dtype: torch.dtype, count: int) -> None:
         self._names = list(names)
@@ -45,10 +47,10 @@ class InnerProducts:
         self._count, self._precision = count, torch.finfo(dtype).eps
 
     def fit(self, names: Optional[Iterable[str]] = None) -> Numbers:
-        """The coefficients of these parts (all, by default), and how much of the total they leave.
+        """Returns the coefficients of the named parts (default: all), and the relative residual, "unexplained".
 
-        A coefficient that the data do not tell is left out: of parts that are multiples of each other, or so
-        small that the total's own rounding hides them. {}: some value is not finite, or the total is 0.
+        Coefficients that the data do not determine are left out: those of parts that are multiples of each other, or
+        that are smaller than the total's rounding. Returns {} if a value is not finite, or if the total is 0.
         """
         chosen = list(self._names if names is None else names)
         at = [self._names.index(name) for name in chosen]
@@ -80,8 +82,8 @@ class InnerProducts:
                 **{f"from_{name}": solution[a] / unit[a] for a, name in enumerate(chosen) if not is_vague(a)}}
 
     def _rest_without(self, at: List[int]) -> Tuple[List[float], float]:
-        """Returns the inner products, with all parts, of the total less the first solution for the parts `at`; and the
-        square of that rest."""
+        """Returns the inner products of all parts with a rest, and the square of the rest. The rest is the first
+        solution's residual plus that solution's terms of the parts outside of `at`."""
         out = [i for i in range(len(self._names)) if i not in at]
         took = [self._solution[i] for i in out]
         rest = [own + _dot(took, [row[i] for i in out])
@@ -99,7 +101,7 @@ def _dot(a: List[float], b: List[float]) -> float:
 
 
 def eigen(matrix: List[List[float]]) -> Tuple[List[float], List[List[float]]]:
-    """The eigenvalues and eigenvectors of a small symmetric matrix, by Jacobi's rotations."""
+    """Returns the eigenvalues and eigenvectors of a small symmetric matrix, by the Jacobi method."""
     n = len(matrix)
     a = [row[:] for row in matrix]
     vectors = [[float(i == j) for j in range(n)] for i in range(n)]  # rows
@@ -113,7 +115,7 @@ def eigen(matrix: List[List[float]]) -> Tuple[List[float], List[List[float]]]:
 
 
 def _rotate(a: List[List[float]], vectors: List[List[float]], i: int, j: int) -> None:
-    """Turns the axes i and j so that a[i][j] becomes 0."""
+    """Rotates the axes i and j so that a[i][j] becomes 0."""
     if a[i][j] == 0:
         return
     theta = (a[j][j] - a[i][i]) / (2 * a[i][j])

@@ -1,1 +1,1 @@
-"""Turns what was found into the lines of a profile: chooses values, requests their fits, and names the site."""
+"""Writes the lines of a profile: chooses the values of each site, and requests their fits and gradients."""

@@ -1,4 +1,4 @@
-"""What a model's names and configuration declare: the first line of a profile."""
+"""Reads the declarations of a model's names and configuration for the first line of a profile."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ EPSILONS = ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", 
 
 
 class Declared:
-    """The facts that the code of a model declares, completed by measurements of the parts that it names."""
+    """The facts that a model's code declares, completed by measurements."""
 
     def __init__(self, model: nn.Module, elements: List[Element], recipe: Dict[str, Any], measured: Measured) -> None:
-        """recipe: what the user has said of the model; it goes first."""
+        """recipe: facts given by the user, which override all others."""
         self._model, self._elements, self._recipe, self._measured = model, elements, recipe, measured
         self.modules = dict(model.named_modules())
         self._family = family_facts(str(self.config("model_type")))
@@ -44,12 +44,12 @@ class Declared:
             return None
         if norm is not None and squashing(norm):
             return squashing(norm)
-        if re.search(r"rms|T5.*Norm", name, re.I):  # T5's has LayerNorm in its name
+        if re.search(r"rms|T5.*Norm", name, re.I):  # T5LayerNorm is an RMSNorm
             return "rms"
         return "layer" if "layernorm" in name.lower() else None
 
     def own_norm(self, norm: Optional[nn.Module]) -> Dict[str, Any]:
-        """What a norm says of itself."""
+        """Returns the kind and the ε that a norm's class and attributes declare."""
         own = {"declared_norm": self.norm_kind(norm), "declared_eps": entry(norm, *EPSILONS)}
         return {key: value for key, value in own.items() if isinstance(value, (str, float))}
 
@@ -57,7 +57,7 @@ class Declared:
         return self._recipe.get("gamma_form") or self._family.get("gamma_form")
 
     def measured_gamma_form(self, entries: List[Numbers]) -> Optional[str]:
-        """Of norms that nothing declares: what most of them do."""
+        """Returns the form of γ that most norms were measured to have, or None."""
         offsets = Counter(entry["gamma_offset"] for entry in entries if "gamma_offset" in entry).most_common()
         is_clear = len(offsets) == 1 or offsets and offsets[0][1] > offsets[1][1]
         return ("plain", "one_plus")[int(offsets[0][0])] if is_clear else None
@@ -69,8 +69,8 @@ class Declared:
         return slots
 
     def placement(self) -> Optional[str]:
-        """By layer, as `addnorm study --placement` has it: "pre", or "pre:1+sandwich"; "unknown" where a
-        layer has norms as no placement has them."""
+        """Returns the placements of all layers in the notation of `addnorm study --placement`: "pre", or
+        "pre:1+sandwich". Returns "unknown" if the norms of a layer fit no placement."""
         layers = self._measured.layer_names
         names = [self._layer_placement(layer) for layer in sorted(layers)]
         if None in names:
@@ -89,7 +89,7 @@ class Declared:
         return rows[0] if rows[0] == rows[1] else "/".join(map(str, rows))
 
     def _usual_slots(self, sub: SeenSublayer) -> Set[str]:
-        """Where most layers of this one's class have a norm, as far as it has such a norm at all."""
+        """Returns the slots in which most layers of the same class have a norm, if this layer has that module."""
         if sub.has_own_slots:
             return {slot for slot, _ in sub.norms}
         kind = type(self.modules[sub.layer_module])
@@ -104,12 +104,12 @@ class Declared:
         return usual | {slot for slot, name in sub.norms if self._is_extra(name, peers)}
 
     def _is_extra(self, name: str, peers: List[SeenSublayer]) -> bool:
-        """Whether most layers have an Identity where this one has a norm, as that which ends a stage of Swin V2."""
+        """Whether most layers have an Identity in place of this norm, such as the last norm of a stage of Swin V2."""
         idle = [isinstance(self.modules.get(f"{peer.layer_module}.{name}"), nn.Identity) for peer in peers]
         return 2 * sum(idle) > len(peers)
 
     def _has_norm(self, layer: str, name: str) -> bool:
-        """Whether a layer has the module, if it is one; an Identity takes the place of none."""
+        """Whether a layer has a norm. A norm that is no module counts, an Identity does not."""
         whole = f"{layer}.{name}" if layer else name
         module = self.modules.get(whole, self.modules.get(name))
         is_other_layers = module is None and any(
@@ -118,8 +118,8 @@ class Declared:
         return not is_other_layers and not is_idle
 
     def _lacks_alone(self, layer: str, name: str) -> bool:
-        """Whether it is the only one of its list with an Identity where the others have a norm, and neither the
-        first nor the last: these may read, or leave, what is normalized elsewhere."""
+        """Whether a layer is the only one of its list with an Identity in place of a norm. The first and the last layer
+        do not count, because their input or output may be normalized elsewhere."""
         kind = type(self.modules[layer])
         peers = [path for _, path in sorted(self._measured.layer_names.items())
                  if parent_of(path) == parent_of(layer) and type(self.modules[path]) is kind]
@@ -128,12 +128,13 @@ class Declared:
         return len(peers) > 3 and idle == [layer] and layer not in (peers[0], peers[-1])
 
     def lane_form(self) -> Optional[str]:
-        """"mhc" where the code says so of the lanes that were seen."""
+        """Returns "mhc" if the stream has lanes and the code's names say mHC, else None."""
         is_mhc = self._measured.lanes and any(names_mhc(name, m) for name, m in self.modules.items())
         return "mhc" if is_mhc else None
 
     def norm(self, norms: List[nn.Module], entries: List[Numbers]) -> Optional[str]:
-        """By the names of most norms; a name of one's own counts for less than what all of them do."""
+        """Returns "layer" or "rms" by the names of most norms. Unknown classes named LayerNorm that do not centre
+        their rows count as "rms"."""
         declared = Counter(filter(None, map(self.norm_kind, norms))).most_common(1)
         centred = [entry["centred"] > 0.5 for entry in entries if "centred" in entry]
         is_known = "norm" in self._family or any(type(n) in (nn.LayerNorm, getattr(nn, "RMSNorm", None)) for n in norms)
@@ -142,8 +143,8 @@ class Declared:
         return declared[0][0] if declared else None
 
     def epsilon(self, norms: List[nn.Module]) -> Optional[float]:
-        """The configuration's, unless the modules have another one: some configurations have numbers
-        that nobody reads."""
+        """Returns the configuration's ε. If the modules have another one, returns theirs, because models ignore some
+        numbers of their configuration."""
         of_config = self.config(*EPSILONS)
         of_modules = [e for e in (entry(n, *EPSILONS) for n in norms) if isinstance(e, float)]
         if of_modules and of_config not in of_modules:
@@ -151,7 +152,8 @@ class Declared:
         return of_config
 
     def norm_facts(self, layers: Iterable[nn.Module], entries: List[Numbers]) -> Dict[str, Any]:
-        """Of the norms of these layers, and what was measured of them."""
+        """Returns the kind of norm, the ε and the form of γ in some layers. entries: the measured numbers of their
+        norms."""
         slots = self.norm_slots()
         norms = [m for layer in layers for name, m in layer.named_modules() if name in slots]
         return {"norm": self.norm(norms, entries), "eps": self.epsilon(norms),
@@ -160,8 +162,8 @@ class Declared:
                     self.measured_gamma_form(entries))}
 
     def sublayer_modules(self) -> Dict[str, List[str]]:
-        """The modules of the sublayers by layer, where layers are in several lists, such as an encoder's and a decoder's:
-        there the number of a layer says little."""
+        """Returns the modules of sublayers by layer if there are several lists of layers, such as an encoder's and a
+        decoder's. There, the number of a layer does not identify it well."""
         if len({parent_of(name) for name in self._measured.layer_names.values()}) == 1:
             return {}
         return {f"{kind}_modules": [self._measured.sublayer_names.get((layer, kind), "")
@@ -169,8 +171,8 @@ class Declared:
                 for kind in ("attention", "feed_forward")}
 
     def stacks(self, usual: Dict[str, Any]) -> Optional[List[Dict[str, Any]]]:
-        """Lists of layers whose norms are of other kinds, as of a vision tower and a language model. What is
-        behind the layers belongs to the last list."""
+        """Returns the facts about the norms of each list of layers, or None if all lists have the same facts. A vision
+        tower and a language model may differ. The final norm belongs to the last list."""
         first: List[int] = []
         found: List[Dict[str, Any]] = []
         layers = sorted(self._measured.layer_names.items())

@@ -1,4 +1,4 @@
-"""Measures how large gradients are, and how much of a sum's gradient arrives at the stream and at the branch."""
+"""Measures the sizes of gradients, and the shares of a sum's gradient that arrive at the stream and at the branch."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from .measured import Measured
 from .profile import Site
 from .rows import Rows
 
-ENOUGH = 2**24  # values of gradients that are fitted together
+ENOUGH = 2**24  # the number of values of gradients that starts a batch of fits
 
 
 class Gradient:
-    """The gradient of a value, before it has come."""
+    """The gradient of a value, which backward passes to the listeners."""
 
     def __init__(self) -> None:
         self.listeners: List[Callable[[Tensor], None]] = []
 
 
 class InnerNorm:
-    """A norm of a sum within one autograd.Function: its backward returns the gradient of both outputs together."""
+    """A norm within the autograd.Function of its sum, whose backward returns the gradients of both outputs as one."""
 
     def __init__(self, gave: Value, total: Tensor, gamma: Optional[Tensor]) -> None:
         self.gave, self._total, self._gamma = gave, total, gamma
-        # Whether the rows of y/γ have a mean of 0 tells LayerNorm from RMSNorm.
+        # It is a LayerNorm if the rows of y/γ have a mean of 0, else an RMSNorm.
         rows = wide(gave.numbers).reshape(-1, total.shape[-1])
         rows = rows if gamma is None else rows / gamma.masked_fill(gamma == 0, 1)
         self._centres = bool(rows.mean(-1).abs().max() < 1e-3)
 
     def through(self, of_sum: Tensor, of_norm: Tensor) -> Dict[str, Tensor]:
-        """The gradients of both outputs as they come back through the norm."""
+        """Returns the gradients of both outputs, each passed back through the norm."""
         back = {"norm of normed": vector_jacobian(self._normalize, self._total, of_norm),
                 "norm of sum": vector_jacobian(self._normalize, self._total, of_sum)}
         return {key: gradient for key, gradient in back.items() if gradient is not None}
@@ -69,7 +69,7 @@ class Gradients:
         self._gradients: Dict[Value, Gradient] = {}
 
     def watch(self, value: Value) -> Optional[Gradient]:
-        """Listens to the gradient of a value. Returns None if none can arrive."""
+        """Hooks the gradient of a value. Returns None if the value gets no gradient."""
         if value in self._gradients:
             return self._gradients[value]
         gradient = Gradient()
@@ -101,18 +101,18 @@ class Gradients:
             gradient.listeners.append(functools.partial(self._keep_lanes, site, layout))
 
     def _is_new(self, site: Site) -> bool:
-        """Whether nothing listens to the gradient of a site yet; from now on something does."""
+        """Marks the gradient of a site as measured. Returns whether it was not marked before."""
         is_new = site not in self._measured.graded
         self._measured.graded.add(site)
         return is_new
 
     def grade_parameter(self, site: Site, leaf: Tensor, part: Callable[[Tensor], Tensor]) -> None:
-        """leaf: the tensor at which the gradient of the parameter arrives."""
+        """leaf: the tensor that gets the gradient of the parameter."""
         if leaf.requires_grad and self._is_new(site):
             self._measured.hook_gradient(leaf, self._keeper(self._measured.entries[site], part))
 
     def _keeper(self, entry: Numbers, part: Callable[[Tensor], Tensor] = lambda g: g) -> Callable[[Tensor], None]:
-        """Measures the first gradient that comes."""
+        """Returns a listener that measures the first gradient."""
         came: List[bool] = []
 
         def keep(gradient: Tensor) -> None:
@@ -123,8 +123,8 @@ class Gradients:
         return keep
 
     def grade_sum(self, site: Site, sub: Sublayer) -> None:
-        """Fits how much of a sum's gradient arrives at its branch, and at the stream, where the rest is what comes
-        back through the modules that read it. A sum without a graph is not measured."""
+        """Fits the shares of a sum's gradient that arrive at its branch and at the stream. The stream's gradient also
+        has terms from the modules that read it. A sum without a graph is not measured."""
         entry = self._measured.entries[site]
         self._measured.finally_do(functools.partial(self._count, entry))
         inner = self._inner_norm(sub)
@@ -142,12 +142,12 @@ class Gradients:
 
         def arrived(key: Any, values: Tensor) -> None:
             if key != "sum" and "sum" not in came:
-                return  # it comes from elsewhere
+                return  # a gradient before the sum's comes from elsewhere
             came[key] = wide(self._rows.like_stream(values.detach()))
             if key == "norm":
                 came.update(inner.through(came["sum"], came.pop("norm")))
             elif key == "sum" and is_told:
-                entry["grad_to_branch"] = 0.0  # unless something arrives there
+                entry["grad_to_branch"] = 0.0  # the value if no gradient arrives
             elif key == "branch":
                 pass_on("branch", {})
             elif key == "x" and readers is not None:
@@ -162,7 +162,7 @@ class Gradients:
             parts.update((key, came[key]) for key in ("norm of sum", "norm of normed") if key in came)
             names, dtype, count = list(parts), total.dtype, total.numel()
 
-            def read(numbers: Numbers) -> None:  # it is kept until the end of the step, and must not keep tensors
+            def read(numbers: Numbers) -> None:  # stored until the end of the step, so it must not reference tensors
                 entry.pop(f"grad_to_{name}", None)
                 made_of = InnerProducts(numbers, names, dtype, count).fit()
                 if made_of.get("unexplained", 1) < 0.02 and "from_sum" in made_of:
@@ -184,12 +184,12 @@ class Gradients:
         listen("x", x)
 
     def _count(self, entry: Numbers) -> None:
-        # A gradient of 0, as behind a head of zeros, has no factor; the rule gradient-zero judges it.
+        # A gradient of 0, as before a head of zeros, has no factor. The rule gradient-zero judges it.
         if self._is_trained and self._measured.keeps_graph and entry.get("grad_rms") != 0:
             self._measured.count("gradients", "grad_to_branch" in entry)
 
     def _inner_norm(self, sub: Sublayer) -> Optional[InnerNorm]:
-        """The norm of a sum that was computed with the sum in one autograd.Function, which has outputs for both."""
+        """Returns the norm of a sum if one autograd.Function computes both, with an output for each, else None."""
         if sub.total.root.op.has_graph or sub.total.edge is None:
             return None
         node = sub.total.edge[0]
@@ -201,7 +201,7 @@ class Gradients:
         return None
 
     def _output_of(self, node: Any, value: Value, total: Value, depth: int = 4) -> Optional[Value]:
-        """The output of a node of PyTorch's graph, other than the sum, of which gains and biases have made a value."""
+        """Returns the output of a node, other than the sum, from which gains and biases computed a value, or None."""
         if value.root is total.root:
             return None
         if value.edge is not None and value.edge[0] is node:
@@ -211,13 +211,13 @@ class Gradients:
         return self._output_of(node, before[0], total, depth - 1) if len(before) == 1 and depth > 0 else None
 
     def _whole(self, value: Value) -> Value:
-        """The value of which this may be one view among others, where features stand ahead of tokens."""
+        """Returns the value that this one is a view of, if its features precede its tokens. Other views may exist."""
         root = value.root
         return root if is_channels_first(root.tensor, self._rows.shape) else value
 
     def _readers(self, sub: Sublayer) -> Optional[List[Tuple[Value, Callable[[Tensor], Optional[Tensor]]]]]:
-        """Returns what reads the stream beside its sum: outputs, and how their gradients come back from there.
-        None if something reads it whose gradient cannot be computed here."""
+        """Returns the other readers of the stream beside the sum, as (output, function that passes its gradient back).
+        Returns None if the gradient through a reader cannot be computed."""
         found: Dict[str, Tuple[Value, Callable]] = {}
         for op in self._flow.values.readers.get(sub.x.root, []):
             output = op.outputs[0]
@@ -241,7 +241,7 @@ class Gradients:
         return list(found.values())
 
     def _leads_to_sum(self, op: Op, sub: Sublayer, depth: int = 8) -> bool:
-        """Whether all that reads its output is the residual."""
+        """Whether an operator's output is used only in the residual sum."""
         if op is sub.sum.total.root.op:
             return True
         if depth == 0 or op.name not in ("mul", "div", "add", "sub", "native_dropout"):
@@ -250,7 +250,7 @@ class Gradients:
         return bool(readers) and all(self._leads_to_sum(r, sub, depth - 1) for r in readers)
 
     def _through(self, module: nn.Module, x: Value, gradient: Tensor) -> Optional[Tensor]:
-        """The gradient of a module's input for that of its output; None if it cannot be computed here."""
+        """Returns the gradient of a module's input for its output's gradient, or None if it cannot be computed."""
         return vector_jacobian(module.forward, self._rows.values(x), gradient)
 
     def _through_op(self, op: Op, x: Value, gradient: Tensor) -> Optional[Tensor]:
@@ -279,5 +279,5 @@ def vector_jacobian(function: Callable[[Tensor], Tensor], rows: Tensor,
             x = rows.clone().requires_grad_()
             y = function(x)
             return wide(torch.autograd.grad(y, x, gradient.to(y.device, y.dtype))[0])
-    except Exception:  # of one that needs more than x; a backward must not fail by being watched
+    except Exception:  # a module may need more than x; an error must not end the backward pass
         return None

@@ -1,5 +1,5 @@
-"""Finds, among what a sum of lanes was made of, its coefficients: the carry, which way round it was used, in
-which type it was computed, and which factor stands between a sigmoid and the write."""
+"""Finds the coefficients of a sum of lanes among the values that it was computed from: the carry, whether it was
+transposed, its type, and the factor between a sigmoid and the write."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..record.graph import Value
 DIVIDES = ("div", "exp", "_softmax", "_safe_softmax", "_log_softmax")
 PARTS = ("slice", "split", "split_with_sizes", "select", "narrow", "chunk")
 
-Rows = Callable[[Tensor], Tensor]  # of [tokens, k] those that were measured
+Rows = Callable[[Tensor], Tensor]  # selects the measured rows of [tokens, k]
 
 
 class Measured(NamedTuple):
-    """Rows that were measured of a sum, and to which precision they are known."""
+    """The measured rows of a sum, and their precision."""
     before: Tensor  # [rows, lanes, features]
     branch: Tensor  # [rows, features]
     after: Tensor
@@ -27,13 +27,13 @@ class Measured(NamedTuple):
 
 
 class SeenCarry(NamedTuple):
-    of: Tensor  # [rows, lanes, lanes], as it was used
-    is_transpose: Optional[bool]  # of the tensor that was computed; None where both give the same
-    dtype: str  # of that
+    of: Tensor  # [rows, lanes, lanes], transposed if the sum uses the transpose
+    is_transpose: Optional[bool]  # whether the sum uses the tensor's transpose; None if both give the same result
+    dtype: str  # the type in which it was computed
 
 
 def made_of(total: Sum) -> Iterator[Value]:
-    """What the sum is made of beside the state before it and the branch, the latest first."""
+    """Yields the values that a sum was computed from, without the state before and the branch, the latest first."""
     ends = {total.lanes.before.root, total.branch.root}
     found: Dict[Value, None] = {}
     opened = [total.total.root]
@@ -51,7 +51,7 @@ def made_of(total: Sum) -> Iterator[Value]:
 
 
 def find_carry(total: Sum, values: Measured, rows: Rows) -> Optional[SeenCarry]:
-    """The last tensor of which, or of whose transpose, the lanes and some of the branch make the sum."""
+    """Finds the last tensor that explains the sum as the carry, or whose transpose does. Returns None if none does."""
     n = values.before.shape[1]
     for value in made_of(total):
         if value.shape[-1:] in ((n,), (n * n,)) and value.tensor.is_floating_point():
@@ -63,7 +63,7 @@ def find_carry(total: Sum, values: Measured, rows: Rows) -> Optional[SeenCarry]:
 
 
 def computed_in(value: Value) -> str:
-    """The type in which its sums were last made to be 1, where that was seen; else its own."""
+    """Returns the type of the last normalization (an operator of DIVIDES) before a value, or the value's own type."""
     opened, last = [value], value
     for _ in range(32):
         if not opened:
@@ -88,7 +88,7 @@ def _as_carry(seen: Tensor, values: Measured) -> Optional[SeenCarry]:
 
 
 def _left(values: Measured, carry: Tensor) -> float:
-    """What is neither this carry of the lanes nor the branch."""
+    """Returns the relative residual of the sum with a carry, after a fit to the branch."""
     rest, f = values.after - carry @ values.before, values.branch[:, None]
     rest = rest - (rest * f).sum(-1, keepdim=True) / f.square().sum(-1, keepdim=True).clamp(min=1e-300) * f
     return share(rest, values.after)
@@ -98,7 +98,7 @@ def _left(values: Measured, carry: Tensor) -> float:
 
 
 def find_gate(total: Sum, write: Tensor, rows: Rows) -> Optional[float]:
-    """The factor between a sigmoid's output and the write [rows, lanes]."""
+    """Returns the factor between a sigmoid's output and the write [rows, lanes], or None."""
     for value in filter(is_sigmoid, made_of(total)):
         seen = rows_of(value, write.shape[1], len(write), rows)
         if seen is not None:
@@ -109,7 +109,7 @@ def find_gate(total: Sum, write: Tensor, rows: Rows) -> Optional[float]:
 
 
 def is_sigmoid(value: Value) -> bool:
-    """Or a part of one."""
+    """Whether a value is the output of a sigmoid, or a part of it."""
     op = value.op
     while op is not None and op.name in PARTS:
         op = op.inputs[0].root.op
@@ -117,7 +117,7 @@ def is_sigmoid(value: Value) -> bool:
 
 
 def rows_of(value: Value, size: int, count: int, rows: Rows) -> Optional[Tensor]:
-    """[rows, size] of coefficients for all tokens or for each; None where there are others."""
+    """Returns coefficients as [rows, size], from one set for all tokens or one for each, or None for other counts."""
     numbers = value.numbers
     if numbers.numel() % size:
         return None

@@ -1,4 +1,4 @@
-"""Measures a sum of several lanes: each lane, what it is made of, and the coefficients that were seen."""
+"""Measures a sum of several lanes: each lane, its parts, and the observed coefficients."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ from ..fit.batch import Numbers, fit_now
 from ..fit.values import activation_numbers, read_activation, wide
 from .lane_coefficients import Measured, SeenCarry, find_carry, find_gate
 
-IDLE = 1e-6  # of the state: so small a branch tells nothing of what it is multiplied with
+IDLE = 1e-6  # a branch smaller than this share of the state does not determine its factor
 
 
 class LaneMeasurement:
-    """shape: of a row of the stream for each token. rows: gives those that are measured, and their stride."""
+    """Measures one sum of lanes.
+
+    shape: the stream's shape, with one row for each token. rows: returns the measured rows and their stride.
+    """
 
     def __init__(self, total: Sum, shape: torch.Size,
                  rows: Callable[[Tensor, torch.Size], Tuple[Tensor, int]]):
         self._sum, self._shape, self._rows = total, shape, rows
 
     def numbers(self) -> List[Numbers]:
-        """By lane; the first also has what is of all of them."""
+        """Returns the numbers of each lane. Those of the first lane include the numbers of all lanes together."""
         site = self._sum.lanes
         lanes = self._lanes(site.behind, self._sum.total.numbers)
         values = Measured(
@@ -53,7 +56,7 @@ class LaneMeasurement:
         return numbers
 
     def _tokens(self, values: Tensor) -> Tensor:
-        """[rows, k] of the tokens that are measured."""
+        """Returns [rows, k] for the measured tokens."""
         shape = torch.Size((*self._shape[:-1], values.shape[-1]))
         return wide(self._rows(values.reshape(shape), shape)[0]).flatten(0, 1)
 
@@ -62,20 +65,20 @@ class LaneMeasurement:
 
 
 def together(lanes: List[Tuple[Tensor, int]]) -> Tensor:
-    """[rows, lanes, features]"""
+    """Stacks lanes as [rows, lanes, features]."""
     return torch.stack([wide(lane).flatten(0, 1) for lane, _ in lanes], 1)
 
 
 def explain(values: Measured) -> Solution:
-    """By the lanes before, and by the branch where it is large enough."""
+    """Solves for each lane after as a sum of the lanes before and the branch, if the branch is large enough."""
     is_written = values.branch.norm() > IDLE * values.before.norm()
     sources = torch.cat([values.before, values.branch[:, None]], 1) if is_written else values.before
     return solve(values.after, sources, values.precision)
 
 
 def lane_numbers(found: Solution, seen: Optional[SeenCarry], values: Measured) -> List[Numbers]:
-    """What each lane takes of all lanes and of the branch, what it gives to all, how far it is from the mean
-    lane, and how much of it is none of that."""
+    """Returns the row and column sums of the carry, the write, the distance from the mean lane and the residual of each
+    lane."""
     n, told = values.before.shape[1], found.is_told
     carry = found.of[..., :n] if seen is None else seen.of
     is_told = seen is not None or bool(2 * told.sum() > len(told))

@@ -1,4 +1,4 @@
-"""The numbers of a model so far, and the fits whose numbers have not been read yet."""
+"""Stores the measured numbers of a model, and the fits whose numbers have not been read yet."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from .profile import SeenSublayer, Site
 
 
 class Measured:
-    """The numbers by site, and the parts that could not be measured."""
+    """The measured numbers by site, and the parts that could not be measured."""
 
     def __init__(self, undo: Undo) -> None:
-        """undo: takes the hooks on gradients away again."""
+        """undo: removes the hooks on gradients at the end."""
         self._undo = undo
         self._fits = Fits(self._miss_fit)
         self.step = 0
         self.entries: Dict[Site, Numbers] = {}
-        self.graded: Set[Site] = set()  # sites whose gradient is listened to
-        self.owners: Dict[Any, Optional[int]] = {}  # the layer of each parameter, by step
+        self.graded: Set[Site] = set()  # sites whose gradient has a hook
+        self.owners: Dict[Any, Optional[int]] = {}  # {(step, id of a parameter): the first layer that uses it}
         self.sublayers: List[SeenSublayer] = []
-        self.slots: Counter = Counter()  # (name in the layer, sublayer, slot) of norms
+        self.slots: Counter = Counter()  # counts of (name in the layer, sublayer, slot) of norms
         self.layer_names: Dict[int, str] = {}
         self.sublayer_names: Dict[Tuple[int, str], str] = {}  # the modules of sublayers
         self.width: Optional[int] = None
-        self.lanes = 0  # of the stream, if it has several
-        self.input_shape: Optional[torch.Size] = None  # of the stream that the first layer reads
+        self.lanes = 0  # the number of lanes, if the stream has several
+        self.input_shape: Optional[torch.Size] = None  # the shape of the first layer's input stream
         self.seen: Dict[str, List[int]] = {"sums": [0, 0], "norms": [0, 0], "attentions": [0, 0],
                                            "gradients": [0, 0]}
         self.left_out: List[Dict[str, str]] = []
-        self.keeps_graph = True  # whether the model is called with gradients
-        self._without_graph: Dict[str, None] = {}  # layers whose gradients cannot be judged, in their order
+        self.keeps_graph = True  # whether gradients are enabled when the model is called
+        self._without_graph: Dict[str, None] = {}  # layers whose gradients cannot be measured, in order
         self._others: Dict[str, torch.Size] = {}  # streams of other shapes, by the lists of their layers
 
-    # -- What was found --
+    # -- Findings --
 
     def begin(self, found: Found, keeps_graph: bool) -> None:
-        """Begins a pass with what was found in it."""
+        """Begins a forward pass. found: the streams in it."""
         self.keeps_graph = keeps_graph
         self.input_shape = self.input_shape or found.input_shape
         for where, why in found.missed.items():
@@ -61,7 +61,7 @@ class Measured:
         self.sublayers.append(
             SeenSublayer(sub.kind, sub.layer, sub.module, sub.place, norms, sub.has_own_slots))
 
-    # -- What is left out --
+    # -- Parts that are left out --
 
     def miss(self, where: str, why: str) -> None:
         self.left_out.append({"where": where or "the model", "why": why})
@@ -71,7 +71,7 @@ class Measured:
         self.miss(where, why)
 
     def miss_graph(self, layer: str) -> None:
-        """Notes a layer that runs without a graph, if the model is called with gradients."""
+        """Notes a layer that runs without a graph, if gradients are enabled for the model."""
         if self.keeps_graph:
             self._without_graph[layer] = None
 
@@ -80,7 +80,7 @@ class Measured:
         self.seen[what][1] += 1
 
     def coverage(self) -> Dict[str, Any]:
-        """How many sums, norms and attentions were measured of those that were seen, and what was not."""
+        """Returns [measured, seen] of sums, norms, attentions and gradients, and the parts that were left out."""
         others = [{"where": where, "why": "the layers also take and return a stream of ["
                    f"{', '.join(map(str, shape))}], whose sums and norms were not measured"}
                   for where, shape in self._others.items() if not self.lanes]
@@ -97,7 +97,7 @@ class Measured:
     # -- Fits --
 
     def guarded(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Calls a function whose errors must not end a model that is watched."""
+        """Calls a function, and notes its error instead of raising it, so that the observed model goes on."""
         try:
             function(*arguments)
         except Exception as error:
@@ -109,21 +109,21 @@ class Measured:
             self.miss(where, why)
 
     def begin_layer(self, where: str) -> None:
-        """Says to which layer the fits belong that are requested next."""
+        """Sets the layer of the fits that are requested next."""
         self._fits.where = where
 
     def fit(self, compute: Compute, tensors: Sequence[Optional[Tensor]], then: Callable[[Numbers], None],
             *options: Any) -> None:
-        """Has `then` called with the numbers of compute(*tensors, *options), when the numbers of the step are read."""
+        """Requests `then` to be called with the numbers of compute(*tensors, *options) when the step is read."""
         self._fits.add(compute, tensors, functools.partial(self.guarded, then), *options)
 
     def finally_do(self, function: Callable[[], None]) -> None:
-        """Has a function called when the numbers that were requested so far are read."""
+        """Requests a call of `function` after the numbers requested so far are read."""
         self._fits.finally_do(functools.partial(self.guarded, function))
 
     def run_fits(self, least: int = 0) -> None:
-        """Runs the fits that were requested, if their tensors have `least` values together. This must happen before
-        something else is written over them."""
+        """Runs the requested fits, if their tensors have at least `least` values in total. This must happen before the
+        tensors are overwritten."""
         self.guarded(self._fits.run, least)
 
     def read(self) -> None:
@@ -141,8 +141,8 @@ class Measured:
         self._undo.hook_edge(edge, self._guarded_hook(function))
 
     def _guarded_hook(self, function: Callable[[Tensor], None]) -> Callable[[Optional[Tensor]], None]:
-        """Returns the function without its errors, which must not end a backward. It is not called for a gradient that
-        is None, which means zero."""
+        """Returns a hook that calls the function and notes its errors, so that backward goes on. A gradient of None
+        means zero and is skipped."""
         def guarded(values: Optional[Tensor]) -> None:
             try:
                 if values is not None:

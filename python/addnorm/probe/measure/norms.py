@@ -1,4 +1,4 @@
-"""Measures which kind of norm made an output."""
+"""Measures the kind of a norm."""
 
 from __future__ import annotations
 
@@ -18,20 +18,17 @@ from .profile import Site
 from .rows import RowsOf
 
 
-MOST_KEPT = 2**21  # values of a norm's input and output that are kept until the end of the step
+MOST_KEPT = 2**21  # the most values of a norm's input, and of its output, that are kept until the end of the step
 
 
 def sample(rows: Tensor) -> Tensor:
-    """Copies some whole sequences [sequences, tokens, features], or the beginning of one."""
+    """Copies some whole sequences of [sequences, tokens, features], or the beginning of one."""
     tokens = max(1, MOST_KEPT // rows.shape[-1])
     return rows[:max(1, tokens // max(1, rows.shape[1])), :tokens].clone()
 
 
 class NormMeasurement:
-    """One norm, and the entry of the profile that its numbers go to.
-
-    heads: of queries or keys; a norm that heads share is not judged, and its entry is taken back.
-    """
+    """Measures one norm and writes its numbers to the profile's entry of a site."""
 
     def __init__(self, measured: Measured, declared: Declared, site: Site, module: Optional[nn.Module]) -> None:
         self._measured, self._site, self._fit = measured, site, measured.fit
@@ -44,7 +41,12 @@ class NormMeasurement:
 
     def measure(self, norm: Norm, gave: Value, weights: Tuple[Optional[Tensor], Optional[Tensor]], rows_of: RowsOf,
                 heads: int) -> None:
-        """weights: γ and β. The values are taken now, because others may stand in their place when the fit is read."""
+        """Requests the fits of a norm.
+
+        weights: γ and β. heads: the number of heads, for a norm of queries or keys. If the heads of a token share
+        statistics, the entry is removed again. Values are copied now, because they may be overwritten before the fit is
+        read.
+        """
         (read, stride), (given, _) = rows_of(norm.read.numbers), rows_of(gave.numbers)
         self._is_unit = norm.is_unit
         self._count = read[..., 0].numel()
@@ -76,7 +78,7 @@ class NormMeasurement:
 
     def _keep(self, fit: Numbers, is_unit: bool) -> None:
         if self._is_unit and abs(fit.get("eps_in_deviation", 1)) < 1e-6 * fit.get("divisor", 0):
-            told = {"unexplained", "scale", "gamma_offset"}  # of x/‖x‖, where ε is a least length
+            told = {"unexplained", "scale", "gamma_offset"}  # the keys for x/‖x‖, whose ε is a least length
             fit = {key: value for key, value in fit.items() if key in told}
         self._measured.entries[self._site].update(fit)
         self._measured.count("norms", bool(fit) or is_unit or self._is_other)

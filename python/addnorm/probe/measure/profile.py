@@ -10,28 +10,28 @@ from ..fit.batch import Numbers
 
 
 class Site(NamedTuple):
-    """Where a line of the profile belongs."""
+    """The key of a line of the profile: its step, layer, sublayer and point."""
     step: int
     layer: Optional[int]
     sublayer: str
     point: str
     norm: Optional[str] = None
     weight: Optional[str] = None
-    lane: Optional[int] = None  # of a sum, where the stream has several; None is the first
+    lane: Optional[int] = None  # the lane of a sum, if the stream has several; None for the first
 
 
 class SeenSublayer(NamedTuple):
-    """Which norms a sublayer has."""
+    """A sublayer and the slots of its norms."""
     kind: str
     layer: int
     layer_module: str
-    place: int  # among those of its layer's module
+    place: int  # its index among the sublayers of its layer's module
     norms: List[Tuple[str, str]]  # (slot, name in the layer)
     has_own_slots: bool
 
 
 def profile_text(header: Dict[str, Any], entries: Dict[Site, Numbers], digits: int) -> str:
-    """As JSON lines; what is not finite is said to be so, and has no number."""
+    """Returns the profile as JSON lines. A line with a value that is not finite omits it and has "finite": false."""
     lines: List[Any] = [{"addnorm_profile": 1, "model": header}]
     for site, numbers in entries.items():
         line = {key: v for key, v in site._asdict().items() if v is not None}

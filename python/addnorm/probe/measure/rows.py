@@ -11,19 +11,19 @@ from torch import Tensor
 from ..find.values import is_channels_first
 from ..record.graph import Value
 
-MOST_VALUES = 2**24  # of one tensor
+MOST_VALUES = 2**24  # the most values of one tensor that are measured
 
 RowsOf = Callable[[Tensor], Tuple[Tensor, Optional[int]]]
 
 
 class Rows:
-    """The measured tokens of one stream. shape: of the stream, and tokens: the most that are taken."""
+    """The measured tokens of one stream. shape: the shape of the stream. tokens: the most tokens to measure."""
 
     def __init__(self, shape: torch.Size, batch_first: bool, tokens: int) -> None:
         self.shape, self._batch_first, self._tokens = shape, batch_first, tokens
 
     def of(self, numbers: Tensor, shape: Optional[torch.Size] = None) -> Tuple[Tensor, int]:
-        """Returns the values of some tokens, [sequences, tokens, features], and how far apart the tokens stand."""
+        """Returns the values of evenly spaced tokens, [sequences, tokens, features], and the stride between them."""
         shape = self.shape if shape is None else shape
         t = (numbers.movedim(1, -1) if is_channels_first(numbers, shape) else numbers).reshape(shape)
         t = t.flatten(1, -2) if t.dim() > 2 else t[None]
@@ -37,11 +37,11 @@ class Rows:
         return self.of(value.numbers)[0]
 
     def like_stream(self, tensor: Tensor) -> Tensor:
-        """Returns the values of some tokens of a tensor that may have another number of features."""
+        """Returns the values of the measured tokens of a tensor that may have another number of features."""
         is_stream = tensor.numel() == self.shape.numel()
         return self.of(tensor, self.shape if is_stream else torch.Size((*self.shape[:-1], tensor.shape[-1])))[0]
 
     def of_heads(self, numbers: Tensor) -> Tuple[Tensor, Optional[int]]:
-        """Returns rows of queries or keys, whose axes come in many orders but for the last. They are no tokens."""
+        """Returns rows of queries or keys. Only their last axis has a known place, so rows are not tokens."""
         rows = numbers.flatten(0, -2)
         return rows[None, ::math.ceil(len(rows) / max(2, self._tokens))], None

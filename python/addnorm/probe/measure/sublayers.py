@@ -1,4 +1,4 @@
-"""Measures what was found: values, sums, norms, attentions and weights."""
+"""Measures the values, sums, norms, attentions and weights of a stream's sublayers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .profile import Site
 from .rows import Rows, RowsOf
 
 
-MOST_UNEXPLAINED = 0.02  # of what is read: more comes from elsewhere
+MOST_UNEXPLAINED = 0.02  # the largest relative residual of a sublayer's input; more comes from elsewhere
 
 
 class Measurement:
@@ -36,7 +36,7 @@ class Measurement:
 
     def __init__(self, measured: Measured, declared: Declared, stream: Stream, graph: Graph,
                  rows_of: Callable[[torch.Size], Rows]) -> None:
-        """rows_of: gives the measured tokens of a stream of a shape."""
+        """rows_of: returns the measured tokens for the shape of a stream."""
         flow = stream.flow
         self._measured, self._declared, self._flow, self._values = measured, declared, flow, flow.values
         self._parameters, self._leaves = graph.parameters, graph.leaves
@@ -45,7 +45,7 @@ class Measurement:
         shape = flow.x.tensor.shape
         self._rows = rows_of(shape)
         self._gradients = Gradients(measured, flow, self._rows, self._modules, self._parameters)
-        self._earlier: Optional[Value] = None  # the stream that the sublayer before read
+        self._earlier: Optional[Value] = None  # the stream that the previous sublayer read
         self._previous: Optional[Sublayer] = None
         if stream.embedding is not None:
             self._record(self._site(None, "embedding", "output"), stream.embedding,
@@ -72,7 +72,10 @@ class Measurement:
         self._gradients.grade(site, value)
 
     def sublayer(self, sub: Sublayer, is_last: bool, first: Sublayer) -> None:
-        """is_last, first: of those in its layer's module."""
+        """Measures one sublayer.
+
+        is_last: whether it is the last one of its layer's module. first: the first one of that module.
+        """
         def at(point: str) -> Site:
             return self._site(sub.layer, sub.kind, point)
 
@@ -105,8 +108,8 @@ class Measurement:
             self._record_weight(at("weight"), linear, by_order.get(i), is_bottleneck)
 
     def _note_gain_at_zero(self, entry: Numbers, layer_module: str) -> None:
-        """Says of a branch that is 0 whether a norm of its layer has a γ of 0, as the last BatchNorm of a branch
-        often does at first."""
+        """Notes for a branch of 0 whether a norm of its layer has a γ of 0. The last BatchNorm of a branch is often
+        initialized like this."""
         layer = self._modules.get(layer_module)
         if entry["rms"] != 0 or layer is None:
             return
@@ -117,8 +120,8 @@ class Measurement:
             entry["gain_at_zero"] = 1
 
     def _fit_passage(self, entry: Numbers, sub: Sublayer) -> None:
-        """Fits the value that a sublayer or its norm reads to what the sublayer before left, to that one's norm, and to
-        what that one read, if it is not the first of these."""
+        """Fits the input of a sublayer, or of its norm, as a sum of the previous sublayer's output stream, norm output
+        and input stream. There is no fit if the input is that output stream itself."""
         previous, x = self._previous, sub.x if sub.before is None else sub.before.read
         self._previous = sub
         parts = {"left": self._flow.x if previous is None else previous.leaves}
@@ -127,7 +130,7 @@ class Measurement:
         if previous is not None and previous.sum is not sub.sum and previous.x.root is x.root:
             parts["earlier"] = previous.x
         left = list(parts.values())
-        is_other = self._flow.lanes or sub.has_own_slots  # it reads something that was not seen
+        is_other = self._flow.lanes or sub.has_own_slots  # its input was not recognized
         if x.root is left[0].root or is_other or any(v.tensor.numel() != x.tensor.numel() for v in left):
             return
         names = list(parts)
@@ -146,14 +149,14 @@ class Measurement:
         self._fit(inner_products, [rows, *map(self._rows.values, left)], read)
 
     def _fit_modulation(self, entry: Numbers, sub: Sublayer) -> None:
-        """Measures the factors that multiply a norm's output before the sublayer reads it, as those of adaLN."""
+        """Measures computed factors between a norm's output and the sublayer's input, such as those of adaLN."""
         factors = factors_between(sub.reads, sub.before.gave, self._values)
         if factors:
             self._fit(moment_numbers, [factors[0].numbers.flatten()], lambda numbers: entry.update(
                 (f"modulation_{key}", value) for key, value in read_moments(numbers).items() if key in ("mean", "std")))
 
     def _record_lanes(self, site: Site, sub: Sublayer) -> None:
-        """A sum for each lane, and the lanes' gradient."""
+        """Measures the sum of each lane, and the gradients of the lanes."""
         if site not in self._measured.entries:
             lanes = LaneMeasurement(sub.sum, self._rows.shape, self._rows.of)
             self._measured.count("sums", True)
@@ -174,7 +177,7 @@ class Measurement:
         self._gradients.grade_sum(site, sub)
 
     def _fit_sum(self, entry: Numbers, sub: Sublayer, consumed: Optional[Value]) -> None:
-        """What its sum is made of; of an earlier stream only where that stands in the place of x."""
+        """Fits the factors of a sum's parts. An earlier stream is a part only if it replaces x."""
         others = self._others(sub)
         parts = {"x": self._rows.values(self._learned_stream(sub)),
                  **({} if consumed is None else {"before": self._rows.values(consumed)}),
@@ -186,7 +189,7 @@ class Measurement:
             is_made_of(stream, sub.x, self._values) and not is_made_of(stream, sub.before.gave, self._values)
         all_parts = parts if earlier is None else {**parts, "earlier": self._rows.values(earlier)}
 
-        # The function is kept until the end of the step, and must not keep tensors.
+        # read() is stored until the end of the step, so it must not reference tensors.
         names, all_names, beside, has_earlier = list(parts), list(all_parts), set(others), earlier is not None
         dtype, count = total.dtype, total.numel()
         numbers: Numbers = {}
@@ -202,7 +205,7 @@ class Measurement:
         self._measured.finally_do(read)
 
     def _past_norm(self, sub: Sublayer) -> Numbers:
-        """How many of attention's queries, keys and values read the stream past the norm that others read."""
+        """Counts the linear maps of queries, keys and values that read the norm's input instead of its output."""
         if sub.kind != "attention" or sub.before is None:
             return {}
         past = [linear for linear in sub.branch.linears if linear.read.root is sub.before.read.root
@@ -210,24 +213,24 @@ class Measurement:
         return {"past_norm": len(past)} if past else {}
 
     def _learned_stream(self, sub: Sublayer) -> Value:
-        """x, or g ⊙ (x + b), where the model learns gains and biases of its residual connection."""
+        """Returns x, or g ⊙ (x + b) if the residual connection has learned gains and biases."""
         value, found = sub.sum.stream, sub.x
         while value is not None and value.root is not sub.x.root:
             op = value.root.op
             learned = [] if op is None else [v for v in op.inputs if v.parameter]
             if not learned or op.name not in ("mul", "add"):
-                return sub.x  # something else becomes of it
+                return sub.x  # another operator changes x
             if found is sub.x and learned[0].tensor.numel() > 1:
                 found = value
             value = next((v for v in op.inputs if self._values.is_stream(v)), None)
         return found
 
     def _others(self, sub: Sublayer) -> Dict[str, Tensor]:
-        """What else goes into its sum: another branch, side by side with this one."""
+        """Returns the other parts of a sum: parallel branches."""
         return {f"other {i}": self._rows.values(value) for i, value in enumerate(sub.beside)}
 
     def _consumed(self, sub: Sublayer) -> Value:
-        """The norm's output as the sublayer reads it: a block may scale it on the way."""
+        """Returns the norm's output as the sublayer reads it, after any scaling by one number."""
         gave, read = sub.before.gave, sub.reads
         value: Optional[Value] = read
         while value is not None and value.root is not gave.root:
@@ -263,7 +266,7 @@ class Measurement:
 
     def _record_norm(self, site: Site, slot: Optional[str], norm: Norm, gave: Value, more: Optional[Numbers] = None,
                      rows_of: Optional[RowsOf] = None, heads: int = 1) -> None:
-        """heads: of a norm of queries or keys, which may share statistics; such a norm is not judged."""
+        """Measures a norm's output, kind and parameters. heads: the number of heads, for a norm of queries or keys."""
         gamma, beta = (self._parameters.get(name or "") for name in (norm.gamma, norm.beta))
         is_new = site not in self._measured.entries
         own = self._declared.own_norm(self._modules.get(norm.module))
@@ -278,8 +281,11 @@ class Measurement:
 
     def _record_parameter(self, site: Site, name: str, read: Callable[[Numbers], Numbers] = read_moments,
                           part: Optional[Callable[[Tensor], Tensor]] = None) -> None:
-        """part: returns the part that is measured of the parameter and of its gradient; None: all of them. Of a
-        parameter that is spread over processes, the values of this process are measured, if they are all meant."""
+        """Measures a parameter and its gradient.
+
+        part: returns the part to measure; None measures the whole parameter. The whole of a sharded parameter is
+        measured by its local shard, and a part of it is not measured.
+        """
         parameter = self._parameters[name]
         if site not in self._measured.entries:
             entry: Numbers = {}
@@ -290,7 +296,7 @@ class Measurement:
         self._gradients.grade_parameter(site, self._leaves.get(name, parameter), part or (lambda gradient: gradient))
 
     def _is_first(self, parameter: Tensor, site: Site) -> bool:
-        """Whether no earlier layer has it: a layer that runs again is not one that was read twice."""
+        """Whether no other layer used the parameter earlier in this step."""
         return self._measured.owners.setdefault((site.step, id(parameter)), site.layer) == site.layer
 
     @staticmethod
@@ -298,7 +304,7 @@ class Measurement:
         return weight_named(stem_of(linear.weight), False) == name
 
     def _record_weight(self, site: Site, linear: Linear, by_order: Optional[str], is_bottleneck: bool) -> None:
-        """is_bottleneck: an adapter, which goes down before it goes up: order tells what the weights are for."""
+        """is_bottleneck: whether it belongs to an adapter (down before up), whose weights are named by their order."""
         weight = self._parameters.get(linear.weight)
         if weight is None or not weight.is_floating_point() or weight.dim() != 2 or \
                 not self._is_first(weight, site):
@@ -311,7 +317,7 @@ class Measurement:
         outputs, inputs = weight.shape[dim], weight.shape[1 - dim]
         if outputs % len(names) or len(names) == 3 and outputs != 3 * inputs or \
                 which == "gate" and outputs < inputs:
-            return  # fewer keys than queries, whose place is not known; a router of experts
+            return  # grouped keys and values have an unknown layout, and a small gate is a router of experts
         size = outputs // len(names)
         for i, name in enumerate(names):
             def part(tensor: Tensor, i: int = i) -> Tensor:
@@ -321,7 +327,7 @@ class Measurement:
                                    part if len(names) > 1 else None)
 
     def end(self, stream: Stream, output: Any) -> None:
-        """Measures what follows the last layer. output: of the model."""
+        """Measures the final norm and the logits. output: the model's output."""
         for where in self._flow.lost:
             self._measured.miss_sum(where, "the lanes behind a sublayer were not understood")
         norm = stream.final_norm
@@ -350,16 +356,16 @@ class Measurement:
 
 
 def choose_fit(fits: InnerProducts, parts: List[str], has_earlier: bool, is_stale: bool, is_of_x: bool) -> Numbers:
-    """Returns what a sum is made of.
+    """Returns the factors of a sum's parts.
 
-    is_stale: the stream that was added is the one that the sublayer before read. is_of_x: it is x, and not the
-    norm's output.
+    is_stale: whether the added stream is the one that the previous sublayer read. is_of_x: whether the added stream is
+    x, not the norm's output.
     """
-    if is_stale:  # however much alike the two may be
+    if is_stale:  # decided by the graph, because the two streams may be nearly equal
         made_of = fits.fit(["earlier", *(name for name in parts if name not in ("x", "before"))])
         return {**made_of, "from_x": 0.0} if made_of else {}
     made_of = fits.fit(parts)
-    if is_of_x and "from_x" not in made_of and "unexplained" in made_of:  # the norm's output is x, of a norm's norm
+    if is_of_x and "from_x" not in made_of and "unexplained" in made_of:  # x is itself a norm's output
         made_of = {"from_before": 0.0, **fits.fit(name for name in parts if name != "before")}
     if not has_earlier or not made_of.get("unexplained", 0) > 0.02:
         return made_of

@@ -1,1 +1,1 @@
-"""Records one forward pass of a model as a graph of values, operators and calls of modules. Nothing is judged here."""
+"""Records one forward pass of a model as a graph of values, operators and calls of modules."""

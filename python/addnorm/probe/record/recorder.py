@@ -1,7 +1,7 @@
-"""Writes the operators of a forward pass into a graph.
+"""Records the operators of a forward pass in a graph.
 
-The recorder stands below autograd and above the device. There, layers of any make are made of the same few operators,
-and their results keep their bits.
+The recorder is a dispatch mode below autograd. At this level, all layers consist of the same few operators. Recording
+does not change the bits of their results.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ WEIGHTS = ("weight", "bias", "in_proj_weight", "in_proj_bias")
 
 @functools.lru_cache(maxsize=None)
 def operator_name(function: Any) -> str:
-    """"add" of aten::add.Tensor and aten::add_.Tensor; "addnorm::norm" of this package's own, which is not
-    torch.norm."""
+    """Returns an operator's name: "add" for aten::add.Tensor and aten::add_.Tensor. The operators of this package keep
+    their namespace, because "addnorm::norm" is not torch.norm."""
     namespace, _, name = str(function._schema.name).rpartition("::")
     if namespace == "addnorm":
         return f"{namespace}::{name}"
@@ -48,7 +48,7 @@ def map_tensors(function: Callable[[Any], Any], things: Any, kind: type = Tensor
 
 
 def storage_of(tensor: Tensor) -> int:
-    """Where its numbers are; 0 if that cannot be said."""
+    """Returns the address of a tensor's storage, or 0 if it has none."""
     try:
         get = getattr(tensor, "untyped_storage", None) or tensor.storage
         return int(get().data_ptr())
@@ -57,12 +57,12 @@ def storage_of(tensor: Tensor) -> int:
 
 
 class Recorder(TorchDispatchMode):
-    """Writes each operator that runs while it is active to `graph`."""
+    """Appends each operator that runs while the mode is active to `graph`."""
 
     def __init__(self, model: nn.Module):
         super().__init__()
         self._parameters = dict(model.named_parameters())
-        self.module = ""  # the innermost module that runs
+        self.module = ""  # the path of the innermost module that runs
         self._is_paused = False
         self.clear()
 
@@ -70,12 +70,12 @@ class Recorder(TorchDispatchMode):
         self.graph = Graph(dict(self._parameters))
         self._names = {id(p): name for name, p in self._parameters.items()}
         self._count = 0
-        self._values: Dict[int, Value] = {}  # by the id of their tensors, which they keep alive
+        self._values: Dict[int, Value] = {}  # by the id of their tensor; a value keeps its tensor alive
         self._storages: Dict[int, List[Value]] = {}
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """What runs here is no part of the model."""
+        """Records nothing within the context: its operators are not part of the model."""
         before, self._is_paused = self._is_paused, True
         try:
             yield
@@ -92,16 +92,16 @@ class Recorder(TorchDispatchMode):
         return op
 
     def value(self, tensor: Tensor) -> Value:
-        """The tensor as it is now."""
+        """Returns the current value of a tensor."""
         value = self._values.get(id(tensor))
         if value is None:
-            part = self._values.get(id(local_part(tensor)))  # of which a DTensor was made
+            part = self._values.get(id(local_part(tensor)))  # the local tensor of a DTensor
             value = self._add(Value(tensor, alias_of=part, parameter=self._names.get(id(tensor))))
         return value
 
     def add_weights(self, name: str, module: nn.Module) -> None:
-        """Adds the weights with which a module runs, where these are no parameters of the model: the views of FSDP into
-        a larger parameter, and what fully_shard has gathered, which is there until its module ends."""
+        """Adds the weights of a module that are not parameters of the model: FSDP's views into a flat parameter, and
+        the gathered weights of fully_shard, which exist until the module ends."""
         plain = [(key, vars(module).get(key)) for key in WEIGHTS]
         for key, tensor in (*plain, *module._parameters.items()):
             if not isinstance(tensor, Tensor) or id(tensor) in self._names:
@@ -118,7 +118,7 @@ class Recorder(TorchDispatchMode):
         return id(tensor) in self._values
 
     def add_call(self, module: nn.Module, arguments: Any, outputs: Any) -> None:
-        """What a module made of its arguments, where no operator was seen to do it."""
+        """Adds an Op for the new tensors of a module whose operators could not be observed."""
         new = [t for t in tensors_in(outputs) if not self.knows(t) and id(t) not in self._names]
         if not new:
             return
@@ -176,7 +176,7 @@ class Recorder(TorchDispatchMode):
             value.keep()
 
     def _replace(self, written: Value, op: Op) -> None:
-        """All views of what was written have new numbers."""
+        """Makes new values for a tensor that `op` overwrote, and for all its views."""
         sharing = self._sharing(written)
         for value in sharing:
             value.is_current = False

@@ -1,4 +1,4 @@
-"""Records a forward pass of a model: its operators, and which modules ran around them."""
+"""Records a forward pass of a model: its operators, and the calls of modules around them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .recorder import Recorder
 
 
 class Recording:
-    """Records the first forward pass that its hooks enter() and leave() hear of, and calls on_end(graph).
+    """Records the first forward pass that calls its hooks enter() and leave(), and then calls on_end(graph).
 
-    Later passes are not recorded: checkpoints run parts of the forward again during backward.
+    Later passes are not recorded, because checkpoints run parts of the forward again during backward.
     """
 
     def __init__(self, model: nn.Module, on_end: Callable[[Graph], bool]) -> None:
-        """on_end: returns whether the pass is the one that was wanted; otherwise the next pass is recorded too."""
+        """on_end: returns True if no further pass is needed; otherwise the next pass is recorded too."""
         self._on_end = on_end
         self._recorder = Recorder(model)
         self._running: List[str] = []  # names of modules, the innermost last
@@ -46,7 +46,7 @@ class Recording:
 
     def leave(self, name: str, module: nn.Module, inputs: Any, named: Any, output: Any) -> None:
         while self._running and self._running.pop() != name:
-            pass  # a module that raised
+            pass  # a module that raised did not call leave()
         if self._is_active:
             with self._recorder.paused():
                 self._recorder.add_call(module, (inputs, named), output)

@@ -1,0 +1,83 @@
+"""The activation between two linear maps, beside the one that the configuration names."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .._structure import entry
+from .structure import relative_difference
+from .subject import Subject
+
+EXACT = 1e-6  # the difference of an activation that is this one; the two forms of GELU differ by 5e-6 or more
+MOST_VALUES = 2**16  # of one activation that is compared
+_NAMES = "hidden_act", "hidden_activation", "activation_function", "activation"
+
+
+def _gelu_by_tanh(x: Tensor) -> Tensor:
+    return 0.5 * x * (1 + torch.tanh((2 / torch.pi)**0.5 * (x + 0.044715 * x**3)))
+
+
+KNOWN: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu, "gelu_new": _gelu_by_tanh, "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x), "silu": F.silu,
+    "relu": F.relu, "relu2": lambda x: F.relu(x).square(), "relu6": F.relu6, "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid, "mish": F.mish, "leaky_relu": F.leaky_relu, "elu": F.elu, "selu": F.selu,
+}
+ALIASES = {"gelu_python": "gelu", "gelu_fast": "gelu_new", "gelu_pytorch_tanh": "gelu_new", "gelu_accurate": "gelu_new",
+           "gelu_python_tanh": "gelu_new", "swish": "silu"}
+
+
+class Activations:
+    """Looks at what stands between linear maps of a layer: an activation of the last one's output, or its product with
+    another one's."""
+
+    def __init__(self, s: Subject) -> None:
+        self._s = s
+        named = entry(s.config, *_NAMES)
+        self._declared = ALIASES.get(named, named) if isinstance(named, str) else ""
+        self._made: list[Tensor] = []  # what the last two linear maps have made, [rows, features]
+        self._found: dict[str, str] = {}  # activations, by place
+
+    def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
+        place, made = self._s.where(), self._made
+        if name not in ("linear", "addmm") or self._declared not in KNOWN or "router" in place:  # which has its own
+            return
+        self._made = [*made[-1:], _rows(result)]
+        read = _rows(args[name == "addmm"])
+        if read.dtype != torch.float32 or not self._s.layer_of(place) or not bool(read.any()):
+            return
+        pairs = list(_pairs(made, read))
+        if not any(_difference(self._declared, *pair, read) < 2 * EXACT for pair in pairs):
+            for found in (known for known in KNOWN for pair in pairs if _difference(known, *pair, read) < EXACT):
+                self._found.setdefault(place, found)
+
+    def add(self) -> None:
+        self._made.clear()
+        for place, activation in self._found.items():
+            self._s.add("activation-changed", 1, where=place,
+                        detail=f"{activation}, and the configuration says {self._declared}")
+
+
+def _rows(x: Tensor) -> Tensor:
+    x = x.detach().reshape(-1, x.shape[-1])
+    return x[:max(1, MOST_VALUES // x.shape[-1])]
+
+
+def _pairs(made: list[Tensor], read: Tensor) -> Iterator[tuple[Tensor, Tensor | None]]:
+    """Yields the tensor that an activation may have read, and the one that may have been multiplied with it."""
+    same = [m for m in made if m.shape == read.shape]
+    halves = made[-1].chunk(2, -1) if made and made[-1].shape[-1] == 2 * read.shape[-1] else ()
+    if same and same[-1] is made[-1]:
+        yield same[-1], None
+    for both in same, halves:
+        if len(both) == 2 and both[0].shape == read.shape:
+            yield both[0], both[1]
+            yield both[1], both[0]
+
+
+def _difference(name: str, x: Tensor, gate: Tensor | None, read: Tensor) -> float:
+    activated = KNOWN[name](x.double())
+    return relative_difference(activated if gate is None else activated * gate.double(), read)

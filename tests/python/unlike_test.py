@@ -1,0 +1,187 @@
+"""Faults of heads, sums, weights and optimizers, beside the configuration: in two makes of model, each with the
+sound model that is most like it."""
+
+import types
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import addnorm  # noqa: E402
+import kinds_models as models  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+from kinds_models import LAYERS, WIDTH, causal, replace  # noqa: E402
+from torch import nn  # noqa: E402
+
+torch.set_num_threads(1)  # threads only wait for each other on models as small as these
+ACTIVATIONS = {"modules": "silu", "functions": "gelu"}
+
+
+def model(make, **config):
+    found = models.decoder(make)
+    found.config = types.SimpleNamespace(num_attention_heads=4, hidden_act=ACTIVATIONS[make], **config)
+    return found
+
+
+def step(**changed):
+    """Replaces steps of all layers."""
+    return lambda m: [replace(layer, **changed) for layer in m.layers]
+
+
+def keep(features):
+    return (torch.arange(WIDTH) < features).float()
+
+
+def noise(always):
+    return step(join=lambda s, known, x, f: known(x, f) + 0.1 * torch.randn_like(x) * (always or s.training))
+
+
+def freeze(*words):
+    def plant(m):
+        for name, parameter in m.layers.named_parameters():
+            if any(word in name for word in words):
+                parameter.requires_grad_(False)
+    return plant
+
+
+def tell(**entries):
+    """Changes the configuration."""
+    return lambda m: vars(m.config).update(entries)
+
+
+def positions(used):
+    def plant(m):
+        known = m.positions.forward
+        m.positions.forward = lambda ids: used * known(ids) if used else torch.zeros_like(known(ids))
+    return plant
+
+
+def of_final_norm(change):
+    def plant(m):
+        with torch.no_grad():
+            m.norm.weight.add_(0.1 * torch.randn(WIDTH))
+            change(m.norm)
+    return plant
+
+
+def scale_odd_layer(factor):
+    """Scales a linear map of the middle layer; the rule needs maps that are modules, so each layer gets one."""
+    def plant(m):
+        for i, layer in enumerate(m.layers):
+            layer.extra = nn.Linear(WIDTH, WIDTH)
+            replace(layer, feed=lambda s, known, h: known(h) + s.extra(h))
+            with torch.no_grad():
+                layer.extra.weight.mul_(factor if i == LAYERS // 2 else 1)
+    return plant
+
+
+CASES = {  # the rule, the fault, and the sound twin
+    "heads whose output is 0": ("head-silent", step(combine=lambda s, known, v: known(v * keep(12))),
+                                step(combine=lambda s, known, v: known(v * (1 + keep(12))))),
+    "noise in sums": ("eval-noise", noise(True), noise(False)),
+    "frozen queries": ("parameter-frozen", freeze("q_proj", "k_proj", "w_qkv"), freeze("mlp", "w_up", "w_down")),
+    "positions that are looked up in vain": ("parameter-unused", positions(0), positions(0.5)),
+    "another activation": ("activation-changed", tell(hidden_act="relu"), tell(hidden_act="an unknown one")),
+    "β around 1": ("bias-off-zero", of_final_norm(lambda n: n.bias.add_(0.1 * torch.randn(WIDTH) + 1)),
+                   of_final_norm(lambda n: n.bias.add_(torch.randn(WIDTH)))),
+    "weights of one layer": ("size-odd", scale_odd_layer(3), scale_odd_layer(1.2)),
+}
+
+
+def rules(found, *inputs, **options):
+    return {f.rule for f in addnorm.check(found, *inputs, **options).findings if f.severity != "note"}
+
+
+@pytest.mark.parametrize("make", models.MAKES)
+@pytest.mark.parametrize("name", CASES)
+def test_a_fault_is_named_and_its_twin_is_not(name, make):
+    rule, *plants = CASES[name]
+    faulty, sound = model(make), model(make)
+    plants[0](faulty)
+    assert rules(faulty, models.tokens()) == {rule}
+    plants[1](sound)
+    assert rules(sound, models.tokens()) == set()
+
+
+@pytest.mark.parametrize("kind", [nn.LayerNorm, models.RMSNorm])
+@pytest.mark.parametrize("declared, is_wrong", [(1e-6, True), (1e-3, False)])
+def test_an_epsilon_that_the_configuration_does_not_have_is_named(declared, is_wrong, kind):
+    found = model("modules", norm_eps=declared)
+    for norm in found.modules():
+        if type(norm) is kind:
+            norm.eps = 1e-3
+    assert ("unlike-config" in rules(found, models.tokens())) == is_wrong
+
+
+class GPT2Like(nn.Module):
+    """A GELU in its tanh form, of which the plain one differs by 1e-5."""
+
+    def forward(self, x):
+        return 0.5 * x * (1 + torch.tanh(0.7978845608 * (x + 0.044715 * x**3)))
+
+
+@pytest.mark.parametrize("declared", ["gelu", "gelu_new"])
+def test_two_forms_of_gelu_are_told_apart(declared):
+    found = model("functions")
+    step(feed=lambda s, known, h: F.linear(GPT2Like()(F.linear(h, s.w_up)), s.w_down))(found)
+    tell(hidden_act=declared)(found)
+    assert rules(found, models.tokens()) == ({"activation-changed"} if declared == "gelu" else set())
+
+
+@pytest.mark.parametrize("make", models.MAKES)
+@pytest.mark.parametrize("others, gains, is_wrong", [
+    (0, 0, False), (0.1, 0.1, False), (0, 0.1, True), (0.1, 1.0, True)])
+def test_weight_decay_that_misses_the_norms_is_named(make, others, gains, is_wrong):
+    """others: the decay of biases; gains: that of norms; matrices have 0.1."""
+    found = model(make)
+    for layer in found.layers:
+        layer.bias = nn.Parameter(torch.zeros(WIDTH))
+        replace(layer, combine=lambda s, known, v: known(v) + s.bias)
+    groups = {}
+    for name, parameter in found.named_parameters():
+        is_gain = "norm" in name and parameter.dim() == 1
+        decay = gains if is_gain else 0.1 if parameter.dim() > 1 else others
+        groups.setdefault(decay, []).append(parameter)
+    optimizer = torch.optim.AdamW([{"params": p, "weight_decay": decay} for decay, p in groups.items()])
+    assert ("decay-on-gain" in rules(found, models.tokens(), optimizer=optimizer)) == is_wrong
+
+
+class Classifier(nn.Module):
+    def __init__(self, make, change):
+        super().__init__()
+        self.body, self.change = models.decoder(make), change
+        self.body.head = nn.Identity()
+        self.head = nn.Linear(WIDTH, 3)
+
+    def forward(self, tokens):
+        return {"logits": self.change(self.head(self.body(tokens)[:, -1]))}
+
+
+@pytest.mark.parametrize("make", models.MAKES)
+@pytest.mark.parametrize("change, is_wrong", [
+    (lambda z: z, False), (torch.sigmoid, False), (lambda z: 2 * z, True), (lambda z: z.roll(1, -1), True)])
+def test_logits_of_a_classifier_are_those_of_its_head(change, is_wrong, make):
+    assert rules(Classifier(make, change), models.tokens()) == ({"logits-changed"} if is_wrong else set())
+
+
+class Masked(nn.Module):
+    """With a mask of padding, for heads as the function has it."""
+
+    def __init__(self, make, of_heads):
+        super().__init__()
+        self.body, self.of_heads = models.decoder(make), of_heads
+        for layer in self.body.layers:
+            replace(layer, softmax=lambda s, known, z: causal(z).masked_fill(~self.seen, -1e9).softmax(-1))
+
+    def forward(self, tokens, attention_mask):
+        count, n = attention_mask.shape
+        self.seen = self.of_heads(attention_mask.bool()[:, None, None].expand(count, 1, n, n))
+        return self.body(tokens)
+
+
+@pytest.mark.parametrize("make", models.MAKES)
+@pytest.mark.parametrize("of_heads, is_wrong", [(lambda m: m, False), (lambda m: m.transpose(0, 1), True)])
+def test_a_mask_of_other_sequences_is_named(make, of_heads, is_wrong):
+    tokens = torch.randint(models.VOCABULARY, (models.HEADS, models.LENGTH), generator=torch.Generator().manual_seed(1))
+    lengths = torch.tensor([12, 10, 7, 5])
+    batch = {"tokens": tokens, "attention_mask": (torch.arange(models.LENGTH) < lengths[:, None]).long()}
+    assert ("batch-leak" in rules(Masked(make, of_heads), batch)) == is_wrong
