@@ -31,9 +31,9 @@ export function App() {
       </ChapterLink>
       <Hero
         title="Add & Norm"
-        introduction={t`The residual connections and norms of every Transformer, to see, touch and try. The
-            kernels of the addnorm library compute the figures here, in your browser. Numbers from
-            elsewhere name their source.`}
+        introduction={t`The residual connections and norms of every Transformer, to see, touch and
+            try. The kernels of the addnorm library compute the figures here, in your browser. Every
+            number is computed live unless a source is given.`}
       />
       <Page>
         <Toolbar reset={resetAll} end={<Outputs />}>
@@ -55,7 +55,7 @@ export function App() {
         </main>
         {Presenter && <Presenter />}
         <p class="handout-source">
-          <Trans>This page, as it is here: {{ address }}</Trans>
+          <Trans>This page in its current state: {{ address }}</Trans>
         </p>
       </Page>
     </>

@@ -21,8 +21,8 @@ export function Closing() {
       <ol>
         <li>
           <Trans>
-            Add keeps the original: <ChapterLink to="add-norm">a sublayer</ChapterLink> only says
-            what should change.
+            Add keeps the original: <ChapterLink to="add-norm">a sublayer</ChapterLink> only
+            computes the change.
           </Trans>
         </li>
         <li>
@@ -34,7 +34,7 @@ export function Closing() {
         <li>
           <Trans>
             So LayerNorm’s x̂ keeps only{' '}
-            <ChapterLink to="geometry">the direction of x − μ</ChapterLink>: but for ε, neither a
+            <ChapterLink to="geometry">the direction of x − μ</ChapterLink>: up to ε, neither a
             shift nor a positive scale of x changes it.
           </Trans>
         </li>
@@ -47,15 +47,15 @@ export function Closing() {
         </li>
         <li>
           <Trans>
-            Pre-norm leaves the stream free, so it grows and late layers turn it less. Post-norm
-            keeps its size, but a deep stack{' '}
+            Pre-norm puts no norm into the stream, so it grows, and late layers turn it less.
+            Post-norm keeps its size, but a deep stack{' '}
             <ChapterLink to="placement">can stall without warm-up</ChapterLink>.
           </Trans>
         </li>
         <li>
           <Trans>
             Several <ChapterLink to="lanes">lanes</ChapterLink> give the stream more room, but
-            mixing them can amplify the stream or make the lanes one.
+            mixing them can amplify the stream or make the lanes equal.
           </Trans>
         </li>
         <li>
@@ -67,7 +67,7 @@ export function Closing() {
         </li>
         <li>
           <Trans>
-            On the way back LayerNorm takes the parts along 1 and x̂ from the gradient, and{' '}
+            In the backward pass LayerNorm removes the parts of the gradient along 1 and x̂, and{' '}
             <ChapterLink to="backward">divides it by σ</ChapterLink>.
           </Trans>
         </li>

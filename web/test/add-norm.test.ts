@@ -160,26 +160,26 @@ test('tells what becomes of x̂ after F × 10, with and without the residual', a
   const growth = await measure(scope, 'deviation-ratio');
   expect(growth).toBeGreaterThan(6);
   expect(await measure(scope, 'gradient-ratio')).toBeCloseTo(1 / growth, 3);
-  expect(await sentence.textContent()).toContain('not the stable x̂');
+  expect(await sentence.textContent()).toContain('differs from the stable x̂');
 
   await residual(scope).uncheck();
   expect(await measure(scope, 'with-stable')).toBe(1);
   expect(await measure(scope, 'deviation-ratio')).toBeCloseTo(10, 3);
   expect(await measure(scope, 'gradient-ratio')).toBeCloseTo(0.1, 4);
-  expect(await sentence.textContent()).toContain('x̂ is the stable x̂');
+  expect(await sentence.textContent()).toContain('x̂ has not changed');
 });
 
 test('a guess is answered by injecting, and the answer depends on the residual', async () => {
   const [, scope] = await open();
   const guess = scope.locator('.guess');
   const reply = () => guess.locator('[aria-live]').innerText();
-  await guess.getByRole('radio', { name: 'It stays as it is' }).check();
-  expect(await reply()).toMatch(/^Not so\..* turns towards LayerNorm\(F\)/);
+  await guess.getByRole('radio', { name: 'It stays the same' }).check();
+  expect(await reply()).toMatch(/^Not quite\..* turns towards LayerNorm\(F\)/);
   await scope.getByRole('button', { name: 'Reset Stability' }).waitFor();
   await guess.getByRole('radio', { name: 'It keeps its size' }).check();
   expect(await reply()).toMatch(/^Right\./);
   await residual(scope).uncheck();
-  expect(await reply()).toMatch(/^Not so\..* does not see the scale/);
+  expect(await reply()).toMatch(/^Not quite\..* removes the scale of its input/);
 });
 
 test('three arrangements: without a residual x and x′ come out alike', async () => {
@@ -308,12 +308,12 @@ test('the keyboard reaches and moves everything', async () => {
     'Save “B3”',
     'Gamma (γ)',
     'Beta (β)',
-    'It stays as it is',
-    'Save “x̂, feature by feature …”',
-    'Save “… and as a direction”',
+    'It stays the same',
+    'Save “x̂, feature by feature”',
+    'Save “x̂ as a direction”',
     ...[1, 2, 3, 4, 5].map((i) => `the token’s x ${i}`),
     'Save “Three arrangements of one sublayer”',
-    'What leaves. x and x′ are 1.41 apart',
+    'Result. x and x′ are 1.41 apart',
     'Where the norm goes',
     'Why add',
   ]);
@@ -419,7 +419,7 @@ test('typed and mangled values get a word, and the page stays', async () => {
   ]) {
     await field.fill(bad);
     expect(await scope.locator('details .problem').first().textContent()).toMatch(
-      /^x (is|has) .*must/,
+      /^x (is|has) .*(must|not)/,
     );
     await expectFormula(scope, {});
   }

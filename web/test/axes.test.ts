@@ -64,14 +64,14 @@ test('BatchNorm depends on its neighbours, and gives 0 for a batch of one', asyn
   expect(await axes.innerText()).toContain('Every output is 0');
   expect(await others.isDisabled()).toBe(true);
   await axes.getByRole('radio', { name: '4', exact: true }).last().check();
-  expect(await axes.innerText()).toContain('The same output here: InstanceNorm.');
+  expect(await axes.innerText()).toContain('Norms with the same output here: InstanceNorm.');
 });
 
 test('a guess about a batch of one shows that batch', async () => {
   const page = await openPage('#axes?ax.positions=4');
   const axes = chapter(page, 'axes');
   await axes.getByRole('radio', { name: 'The input, unchanged' }).check();
-  expect(await axes.locator('.guess').innerText()).toContain('Not so. The largest output is 0.');
+  expect(await axes.locator('.guess').innerText()).toContain('Not quite. The largest output is 0.');
   expect((await vector(axes, 'output-1')).every((v) => v === 0)).toBe(true);
   expect(await axes.locator('tr[data-vector="row-2"]').count()).toBe(0);
 });
@@ -129,7 +129,9 @@ test('a mangled link gets a word, and groups that do not fit do too', async () =
   const hash = '#axes?ax.kind=group&ax.groups=4&ax.samples=99&ax.row=8&ax.column=32&ax.seed=x';
   const page = await openPage(hash);
   const axes = chapter(page, 'axes');
-  expect(await axes.innerText()).toContain('4 does not divide 6 channels: 2 is used.');
+  expect(await axes.innerText()).toContain(
+    '6 channels cannot be split into 4 equal groups: 2 is used.',
+  );
   expect(await axes.innerText()).toContain('must be a whole number from 1 to 8');
   expect(await axes.locator('.axes-words').innerText()).toContain('Sample 4, channel 6');
 });

@@ -98,7 +98,9 @@ test('a guess shows what was asked, whatever the figure was set to', async () =>
   const { scope } = await open('bw.norm=rms&bw.gamma=2');
   const guess = scope.getByRole('group', { name: /^LayerNorm gets dy/ });
   await guess.getByRole('radio', { name: '(1, …, 1) ÷ σ' }).check();
-  expect(await scope.locator('.guess').innerText()).toMatch(/Not so\. The largest \|dx\| is 0\./);
+  expect(await scope.locator('.guess').innerText()).toMatch(
+    /Not quite\. The largest \|dx\| is 0\./,
+  );
   expect(await vector(scope, 'dy')).toEqual([1, 1, 1, 1, 1, 1]);
   expect(await scope.getByLabel('LayerNorm').first().isChecked()).toBe(true);
   await expectGradient(scope, 2);
@@ -121,14 +123,14 @@ test('a zero gradient and an x without spread are told in words', async () => {
   const verdict = scope.locator('[data-verdict="gradient"]');
   expect(await verdict.textContent()).toContain('dy is zero');
   await scope.getByRole('button', { name: 'dy of one feature' }).click();
-  expect(await verdict.textContent()).toContain('only ε keeps σ from being 0');
+  expect(await verdict.textContent()).toContain('only ε keeps σ above 0');
   await expectGradient(scope);
 });
 
 test('a hand-mangled link: a word, and the rest of it', async () => {
   const { page, scope } = await open('bw.dy=1,2&bw.gamma=2&bw.size=9');
   expect(await page.getByRole('alert').textContent()).toContain('bw.size');
-  expect(await scope.getByText('dy has 2 values, must have 6').count()).toBe(1);
+  expect(await scope.getByText('dy has 2 values; it must have 6').count()).toBe(1);
   await expectGradient(scope, 2);
 });
 

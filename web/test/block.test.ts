@@ -66,8 +66,8 @@ test('the causal mask: in the drawing, the code, the weights and what an output 
     expect(sum(await weights(row))).toBeCloseTo(1, 5);
     expect((await weights(row)).every((weight) => weight > 0)).toBe(true);
   }
-  await block.getByRole('radio', { name: 'Its own alone' }).check();
-  expect(await block.locator('.guess').innerText()).toContain('Not so. 3 of 6 outputs change');
+  await block.getByRole('radio', { name: 'Only its own' }).check();
+  expect(await block.locator('.guess').innerText()).toContain('Not quite. 3 of 6 outputs change');
   expect(await block.getByRole('checkbox', { name: 'Causal mask' }).first().isChecked()).toBe(true);
   expect(await steps()).toHaveLength(before + 1);
   expect(await steps()).toContain('later tokens: −∞');
@@ -92,12 +92,12 @@ test('heads that do not divide d_model, and text that is no number, get a word',
   const page = await openPage('#block?bl.dFf=1e300');
   const block = chapter(page, 'block');
   const heads = block.getByRole('textbox', { name: 'n_heads' });
-  expect(await block.innerText()).toContain('d_ff is 1e300, must be a whole number');
+  expect(await block.innerText()).toContain('d_ff is 1e300; it must be a whole number');
   await heads.fill('7');
-  expect(await block.innerText()).toContain('must divide d_model = 512; 4 or 8 would.');
+  expect(await block.innerText()).toContain('must divide d_model = 512, as 4 and 8 do.');
   expect(await heads.getAttribute('aria-invalid')).toBe('true');
   await heads.fill('many');
-  expect(await block.innerText()).toContain('n_heads is “many”, must be a number.');
+  expect(await block.innerText()).toContain('n_heads is “many”; it must be a number.');
   await heads.fill('16');
   expect(await heads.getAttribute('aria-invalid')).toBe('false');
 });

@@ -41,7 +41,7 @@ test('questions and their replies stay without the text, and go with the control
   const guess = page.locator('.guess');
   await guess.getByRole('radio', { name: 'Zero' }).check();
   expect(await guess.innerText()).toContain('Right.');
-  expect(await guess.getByText('there is nothing to send back').isVisible()).toBe(true);
+  expect(await guess.getByText('so the gradient is zero').isVisible()).toBe(true);
   const bare = await embed('backward&hide=controls', 'Backward');
   expect(await bare.locator('.guess').isVisible()).toBe(false);
 });

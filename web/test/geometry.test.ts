@@ -196,7 +196,7 @@ test('a guess is answered and shown: LayerNorm sees no shift, neither norm sees 
   const [shift, double] = await scope.locator('.guess').all();
   expect(await shift.getByRole('button').count()).toBe(0);
   await shift.getByRole('radio', { name: 'It turns' }).check();
-  await expect.poll(() => shift.locator('[aria-live]').innerText()).toMatch(/^Not so\./);
+  await expect.poll(() => shift.locator('[aria-live]').innerText()).toMatch(/^Not quite\./);
   expectClose(await vector(scope, 'layer-x'), [1.9, 1.5, 0.8]);
   expectClose(await vector(scope, 'layer-normalized'), before.layer);
   const shifted = await vector(scope, 'rms-normalized');
@@ -228,7 +228,7 @@ test('near the line x̂ leaves the circle, by as much as ε says; on it, it is 0
       expect(await number(scope, `data-near=${kind}`, i)).toBeCloseTo(expected, 7);
     }
   }
-  await scope.getByRole('button', { name: 'Bring x to 0.002' }).click();
+  await scope.getByRole('button', { name: 'Move x to 0.002' }).click();
   const variance = 0.002 ** 2 / 3;
   expect(await number(scope, 'data-forward=length', 0)).toBeCloseTo(
     Math.sqrt((3 * variance) / (variance + EPSILON)),
@@ -276,8 +276,8 @@ test('each label is there once, and g never leaves the picture', async () => {
 
 test('a hand-mangled link: a word, and the rest of it', async () => {
   const { page, scope } = await open('ge.x=1,9,1&ge.g=1,1&ge.turn=30');
-  expect(await page.getByRole('alert').textContent()).toContain('ge.x has 9 in place 2');
-  expect(await scope.getByText('g has 2 values, must have 3').count()).toBe(1);
+  expect(await page.getByRole('alert').textContent()).toContain('ge.x has 9 as item 2');
+  expect(await scope.getByText('g has 2 values; it must have 3').count()).toBe(1);
   await expectSteps(scope);
 });
 

@@ -20,7 +20,7 @@ async function measured(part: Locator, layers: number): Promise<void> {
 
 async function curves(
   part: Locator,
-  name: 'Gradient' | 'Stream RMS' | 'Tokens alike',
+  name: 'Gradient' | 'Stream RMS' | 'Token similarity',
 ): Promise<Map<string, number[]>> {
   const rows = part.locator('figure', { hasText: name }).locator('tr[data-curve]');
   const found = await rows.evaluateAll((all) =>
@@ -35,7 +35,7 @@ async function curves(
 
 test('measures four stacks: one value for each layer and the end', async () => {
   const [, part] = await open('', 24);
-  for (const name of ['Gradient', 'Stream RMS', 'Tokens alike'] as const) {
+  for (const name of ['Gradient', 'Stream RMS', 'Token similarity'] as const) {
     const found = await curves(part, name);
     expect([...found.keys()]).toEqual(LANES);
     for (const values of found.values()) {
@@ -54,7 +54,7 @@ test('measures four stacks: one value for each layer and the end', async () => {
     expect(ratio(lane)).toBeGreaterThan(1e-2);
     expect(ratio(lane)).toBeLessThan(1e2);
   }
-  const alike = await curves(part, 'Tokens alike');
+  const alike = await curves(part, 'Token similarity');
   // Windows of the bundled text repeat each other more or less by chance, so this bound is loose.
   expect(alike.get('Neither')![0]).toBeLessThan(0.5);
   for (const lane of ['Neither', 'Norm only']) {
@@ -91,7 +91,7 @@ test('a curve is drawn where its axes say that its values are', async () => {
   });
 });
 
-test('first weights decide what a residual without a norm does', async () => {
+test('initial weights decide what a residual without a norm does', async () => {
   const [, part] = await open('hw.layers=12', 12);
   const row = part.locator('tr[data-gradient="Residual only"] [data-fate]');
   await expect.poll(() => row.count(), { timeout: 30_000 }).toBe(3); // twelve stacks
@@ -108,7 +108,7 @@ test('a hundred layers; what leaves float32 is said and left out', async () => {
   expect(signals.get('Both')!.every(Number.isFinite)).toBe(true);
   expect(signals.get('Residual only')!.at(-1)).toBeNaN();
   expect(await part.locator('[data-stack="Residual only"]').textContent()).toMatch(
-    /layer \d\d leaves more than float32 can hold\. So there is no gradient/,
+    /the output of layer \d\d is too large for float32\. So there is no gradient/,
   );
 });
 
@@ -164,7 +164,7 @@ test('changes leave nothing behind', LONG, async () => {
 test('a seed that is none is refused beside its field', async () => {
   const [, part] = await open('hw.layers=3', 3);
   await part.getByRole('textbox', { name: 'Seed' }).fill('1.5');
-  await part.getByText('Seed is 1.5, must be a whole number from 0 to 9999.').waitFor();
+  await part.getByText('Seed is 1.5; it must be a whole number from 0 to 9999.').waitFor();
   const [page] = await open('hw.layers=1e9&hw.first=zero', 24);
   const alert = page.getByRole('alert').first();
   expect(await alert.textContent()).toContain('must be a whole number from 2 to 120');

@@ -41,7 +41,7 @@ test('a bug turns the verdict, with what it is beside it', async () => {
   await page.getByRole('button', { name: 'Undo' }).click();
   await part.locator('[data-verdict="outside"]').waitFor();
   await part.getByLabel('Break it').selectOption('half statistics');
-  await part.getByRole('button', { name: 'Put it into “layernorm”, which does' }).click();
+  await part.getByRole('button', { name: 'Put it into “layernorm”, which detects it' }).click();
   await part.locator('h3[data-figure="layernorm"]').waitFor();
   await part.locator('[data-verdict="outside"]').waitFor();
   await part.getByRole('button', { name: 'Reset chapter' }).click();

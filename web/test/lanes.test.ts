@@ -151,10 +151,10 @@ test('the cells of M by keyboard', async () => {
   await cells.focus();
   for (const key of ['Home', 'ArrowUp', 'ArrowRight', 'ArrowRight']) await page.keyboard.press(key);
   const words = await cells.getAttribute('aria-valuetext');
-  expect(words).toContain('sublayer 2 has written');
+  expect(words).toContain('the output of sublayer 2');
   expect(await lanes.locator('[data-words=cell]').innerText()).toBe(words);
   await page.keyboard.press('End');
-  expect(await cells.getAttribute('aria-valuetext')).toContain('nothing has a larger weight');
+  expect(await cells.getAttribute('aria-valuetext')).toContain('no weight of its row is larger');
 });
 
 test('a guess opens the curves: mHC’s lanes melt, hyper-connections amplify', async () => {
@@ -164,7 +164,7 @@ test('a guess opens the curves: mHC’s lanes melt, hyper-connections amplify', 
   expect(await lanes.locator('.line-chart').count()).toBe(0);
   await lanes.getByRole('radio', { name: 'about half' }).check();
   const reply = await lanes.locator('.guess [aria-live]').innerText();
-  expect(reply).toMatch(/^Not so\. From sublayer \d+ on .* the lanes have become one/);
+  expect(reply).toMatch(/^Not quite\. From sublayer \d+ on .* the lanes have become equal/);
   const last = async (name: string, chart: number) =>
     read((await curve(name, chart).allTextContents()).at(-1)!);
   expect(await last('mHC', 0)).toBeLessThan(0.01);
@@ -172,7 +172,7 @@ test('a guess opens the curves: mHC’s lanes melt, hyper-connections amplify', 
   expect(await last('Identity-HC', 0)).toBe(1);
   expect(await last('Identity-HC', 1)).toBe(1);
   expect(await last('hyper-connections', 1)).toBeGreaterThan(1.5);
-  await lanes.getByRole('checkbox', { name: 'Learned numbers have moved' }).uncheck();
+  await lanes.getByRole('checkbox', { name: 'Learned numbers have changed' }).uncheck();
   expect(await last('hyper-connections', 1)).toBe(1);
   expect(await last('mHC', 0)).toBeGreaterThan(0.8);
   expect(await last('even mixing', 0)).toBeCloseTo((1 - 0.05 * (4 / 3)) ** 48, 6);
@@ -180,7 +180,7 @@ test('a guess opens the curves: mHC’s lanes melt, hyper-connections amplify', 
   expect(await even.innerText()).toContain('% of a difference is left');
   await lanes.getByRole('slider', { name: 'Even mixing' }).focus();
   await page.keyboard.press('PageUp');
-  await expect.poll(() => even.innerText()).toContain('the lanes have become one');
+  await expect.poll(() => even.innerText()).toContain('the lanes have become equal');
   await expect.poll(() => page.url()).toContain('ln.guess=half');
   await lanes.getByRole('button', { name: 'Reset chapter' }).click();
   expect(await lanes.locator('.line-chart').count()).toBe(0);

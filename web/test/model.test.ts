@@ -45,7 +45,7 @@ test('a guess comes before the measurement; a skipped layer changes the predicti
   );
   const worst = losses.indexOf(Math.max(...losses));
   expect(losses[worst]).toBeGreaterThan(whole + 0.2);
-  const verdict = worst === 0 || worst === 7 ? 'Not so.' : 'Right.';
+  const verdict = worst === 0 || worst === 7 ? 'Not quite.' : 'Right.';
   expect(await part.locator('[aria-live] strong').textContent()).toBe(verdict);
   await part.getByRole('radio', { name: 'sublayers', exact: true }).check();
   expect(await part.locator('tr[data-without]').count()).toBe(17);
@@ -75,7 +75,7 @@ test('reads one’s own prompt, by keyboard; the link keeps it', async () => {
   await part.getByRole('button', { name: 'One letter' }).click();
   await expect.poll(loss).not.toBe(mine);
   await box.fill('x');
-  await part.getByText('Prompt has 1 byte, must have from 2 to 128.').waitFor();
+  await part.getByText('Prompt has 1 byte; it must have from 2 to 128.').waitFor();
 });
 
 test('narrow, light and dark: nothing sticks out, axe finds nothing', LONG, async () => {

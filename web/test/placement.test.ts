@@ -10,7 +10,7 @@ async function open(query = '', options = {}): Promise<[Page, Locator]> {
 }
 
 const openDrawer = (part: Locator) =>
-  part.getByText('Layers, first weights, steps and text').click();
+  part.getByText('Layers, initial weights, steps and text').click();
 
 const nameOf = (part: Locator) => part.locator('[data-name]').textContent();
 const tex = (part: Locator) =>
@@ -171,7 +171,7 @@ test('a text of one’s own: too short, long enough, too long for the link', asy
   await expect.poll(() => page.url()).toContain('pl.text=long');
   expect(page.url().length).toBeLessThan(400);
   await box.fill('x'.repeat(50_001));
-  await part.getByText('Your text has 50,001 characters, may have at most 50,000.').waitFor();
+  await part.getByText('Your text has 50,001 characters; at most 50,000 are allowed.').waitFor();
   expect(await part.getByRole('button', { name: 'Start training' }).isDisabled()).toBe(true);
   const [other] = await open(new URL(page.url()).hash.split('?')[1]);
   expect(await other.getByRole('alert').first().textContent()).toContain('too long for the link');
@@ -191,7 +191,7 @@ test('numbers that cannot be are refused beside their fields', async () => {
   const [, part] = await open();
   await openDrawer(part);
   await part.getByRole('textbox', { name: 'Steps', exact: true }).fill('1e9');
-  await part.getByText('Steps is 1e9, must be a whole number from 2 to 1000.').waitFor();
+  await part.getByText('Steps is 1e9; it must be a whole number from 2 to 1000.').waitFor();
   const start = part.getByRole('button', { name: 'Start training' });
   expect(await start.isDisabled()).toBe(true);
   await part.getByText('A field above has an invalid value').waitFor();
@@ -249,14 +249,14 @@ test('guesses: how deep a gradient gets, and how post-norm trains', async () => 
   const [, part] = await open('pl.steps=3&pl.layers=1');
   const deep = part.getByRole('group', { name: 'Post-norm and pre-norm, 48 layers each' });
   await deep.getByRole('radio', { name: 'in pre-norm alone' }).check();
-  await part.getByText('Not so. With PyTorch’s first weights').waitFor();
+  await part.getByText('Not quite. With PyTorch’s initial weights').waitFor();
   await deep.getByRole('radio', { name: 'in both' }).check();
-  await part.getByText('Right. With PyTorch’s first weights').waitFor();
+  await part.getByText('Right. With PyTorch’s initial weights').waitFor();
   const cold = part.getByRole('group', { name: 'Post-norm, at the full learning rate' });
   await cold.getByRole('radio', { name: 'It stalls' }).check();
   await part.getByText('Now start the training').waitFor();
   await part.getByRole('button', { name: 'Start training' }).click();
-  await part.getByText('Right. In 3 steps it does not train').waitFor();
+  await part.getByText('Right. The stack does not train in 3 steps').waitFor();
 });
 
 test('a stack is broken and repaired by one press', async () => {

@@ -132,7 +132,7 @@ async function expectSpeaker(page: Page): Promise<void> {
   await expect.poll(() => speaker.isClosed()).toBe(true);
 }
 
-test('w opens the notes in a window of their own', async () => {
+test('w opens the notes in a separate window', async () => {
   await expectSpeaker(await present('#backward', { theme: 'dark' }));
 });
 

@@ -21,7 +21,9 @@ async function printed(options: PageOptions = {}): Promise<Page> {
 async function expectHandout(page: Page): Promise<void> {
   expect(await page.locator('.chapter-room, .wait').count()).toBe(0);
   const source = await page.locator('.handout-source').textContent();
-  expect(source).toBe(`This page, as it is here: ${new URL('#?hw.layers=6', page.url()).href}`);
+  expect(source).toBe(
+    `This page in its current state: ${new URL('#?hw.layers=6', page.url()).href}`,
+  );
   await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
   await page.emulateMedia({ media: 'print' });
   for (const selector of [

@@ -26,7 +26,7 @@ test('replies to every answer, and only one of each question is right', async ()
     expect(await reply.innerText()).toBe('');
     for (const letter of ['a', 'b', 'c', 'd'].slice(0, await radios.count())) {
       await radio(letter).check();
-      expect(await reply.innerText()).toMatch(letter === right ? /^Right\./ : /^Not so\./);
+      expect(await reply.innerText()).toMatch(letter === right ? /^Right\./ : /^Not quite\./);
       expect(await link.count()).toBe(1);
     }
     await radio(right).check();
@@ -77,7 +77,7 @@ test('by keyboard alone', async () => {
 
 test('an answer that is none gets a word', async () => {
   const page = await openPage('#quiz?qz.q4=d&qz.q1=b');
-  expect(await question(page, 'q4').reply.innerText()).toBe('The link’s answer cannot be used.');
+  expect(await question(page, 'q4').reply.innerText()).toBe('The answer in the link is not valid.');
   expect(await question(page, 'q1').reply.innerText()).toMatch(/^Right\./);
 });
 

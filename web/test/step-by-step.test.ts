@@ -171,7 +171,7 @@ test('the code of each step is lit in its card, in the language and the conventi
     .toEqual(['for (int i = 0; i < n; ++i)', 'x[i] = gamma[i] * x[i] + beta[i];']);
 });
 
-test('says what the norm does not see', async () => {
+test('says what the norm ignores', async () => {
   const { scope } = await open();
   const change = async (name: string) =>
     (await scope.locator(`[data-change="${name}"] .katex-mathml annotation`).textContent())!;
@@ -187,11 +187,11 @@ test('says what the norm does not see', async () => {
 test('bad input: a word beside the field, and the last good vector stays', async () => {
   const { scope, box } = await open();
   const bad: [text: string, complaint: RegExp][] = [
-    ['one two', /“one” in place 1, must be a finite number/],
+    ['one two', /“one” as item 1, which is not a finite number/],
     ['  ', /is empty/],
-    ['1, NaN', /“NaN” in place 2/],
-    ['Infinity', /“Infinity” in place 1/],
-    ['1 '.repeat(10_000), /has 10,000 values, must have from 1 to 1024/],
+    ['1, NaN', /“NaN” as item 2/],
+    ['Infinity', /“Infinity” as item 1/],
+    ['1 '.repeat(10_000), /has 10,000 values; it must have from 1 to 1024/],
     ['1e306, 2', /must be from/],
   ];
   for (const [text, complaint] of bad) {
@@ -231,7 +231,7 @@ test('edges: one value, equal values, 0 ÷ 0, 1e300', async () => {
   const remark = () => scope.locator('.st-remark').allTextContents();
   await box.fill('5');
   expect(await vector(scope, 'normalized')).toEqual([0]);
-  expect((await remark()).join()).toContain('One value');
+  expect((await remark()).join()).toContain('single value');
   await scope.getByLabel('÷ (n − 1)').check();
   expect(await scope.locator('.text-field .problem').textContent()).toContain('at least 2 values');
   await scope.getByLabel('÷ n', { exact: true }).check();

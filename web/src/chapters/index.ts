@@ -49,7 +49,7 @@ export class Chapter {
       this.view.value = view;
       this.problem.value = '';
     } catch {
-      this.problem.value = t`This chapter could not be loaded; is the server still there?`;
+      this.problem.value = t`This chapter could not be loaded. Is the server still running?`;
     }
   }
 }

@@ -47,7 +47,7 @@ export function ChapterSection({ chapter, number }: ChapterSectionProps) {
         <>
           <div class="chapter-room" style={room(chapter.source.height)} />
           <p class="handout-missing">
-            {t`This chapter had not been loaded. The page’s own Print button loads all of them.`}
+            {t`This chapter was not loaded. The page’s own Print button loads all chapters.`}
           </p>
         </>
       )}

@@ -50,8 +50,8 @@ test('sentences say what the numbers say', () => {
     return `${verdict} ${reason}`;
   };
   expect(words(1.5, 2, 0.5)).toBe(
-    'It gets through. The signal arrives at 1.5 times its size, the gradient comes back at 2 times its ' +
-      'size at the top, and the tokens can still be told apart.',
+    'It gets through. The signal arrives with 1.5 times its initial size, the gradient arrives with 2 ' +
+      'times its initial size, and the tokens can still be told apart.',
   );
   expect(words(1e-3, 1e-5, 0.995)).toBe(
     'It fades. One 1,000th of the signal is left, one 100,000th of the gradient is left, and all ' +

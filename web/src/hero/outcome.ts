@@ -44,7 +44,9 @@ function signalWords(ratio: number): string {
     case 'shrinks':
       return t`The signal shrinks to ${round(ratio)} of its size`;
     default:
-      return t`The signal arrives at ${round(ratio)} times its size`;
+      return round(ratio) === '1'
+        ? t`The signal keeps its size`
+        : t`The signal arrives with ${round(ratio)} times its initial size`;
   }
 }
 
@@ -61,7 +63,7 @@ function gradientWords(ratio: number): string {
         ? t`the gradient grows ${large(ratio)}-fold`
         : t`the gradient grows beyond float32`;
     default:
-      return t`the gradient comes back at ${round(ratio)} times its size at the top`;
+      return t`the gradient arrives with ${round(ratio)} times its initial size`;
   }
 }
 

@@ -34,7 +34,7 @@ export function Hero({ title, introduction }: { title: string; introduction: Com
           <h1>{title}</h1>
           <p>{introduction}</p>
         </div>
-        <div class="hero-switches" role="group" aria-label={t`What the stack has`}>
+        <div class="hero-switches" role="group" aria-label={t`Parts of the stack`}>
           <span class="hero-invitation">{t`Switch one off:`}</span>
           <Switch label={t`Add`} formula={add ? 'x + F' : t`F alone`} item={state.add} />
           <Switch
@@ -46,7 +46,10 @@ export function Hero({ title, introduction }: { title: string; introduction: Com
       </div>
       <p class="hero-outcome" role="status">
         {words && <strong>{words.verdict}</strong>}{' '}
-        {words ? words.reason : t`A sentence goes up ${OPTIONS.layers} layers and back …`}
+        {words
+          ? words.reason
+          : t`A sentence goes forward and backward through ${OPTIONS.layers}
+          layers …`}
       </p>
       <Failure text={ready.value ? problem.value : ''} />
       <Place of={OPTIONS.layers} measured={measured} />
@@ -61,8 +64,8 @@ export function Hero({ title, introduction }: { title: string; introduction: Com
   );
 }
 
-const NAME = t`Bands from layer 0, below, to layer ${OPTIONS.layers}, above: one for each byte of
-  “${SENTENCE}”. The sentence above it and the table that follows say what they show.`;
+const NAME = t`Bands run from layer 0 at the bottom to layer ${OPTIONS.layers} at the top, one for
+  each byte of “${SENTENCE}”. The sentence above and the table that follows describe them.`;
 
 function Hint({ milliseconds }: { milliseconds: number | undefined }) {
   const measured =
@@ -72,14 +75,13 @@ function Hint({ milliseconds }: { milliseconds: number | undefined }) {
   return (
     <Trans>
       {{ measured }}: {{ layers: OPTIONS.layers }} layers, width {{ width: OPTIONS.width }}, these{' '}
-      {{ bytes: SENTENCE.length }} bytes, forward and back once with first weights (
+      {{ bytes: SENTENCE.length }} bytes, one forward and backward pass with initial weights (
       {{ weights: FIRST_WEIGHTS[OPTIONS.initialization] }}, seed {{ seed: OPTIONS.seed }}). The norm
-      stands before each sublayer, as in GPT-2, so the stream itself may grow; chapter 1 shows the
-      older order, after the sum. A band’s width grows with the signal’s RMS, though far more
-      slowly; its colour is the direction: tokens whose vectors point almost exactly the same way,
-      by a cosine of about 0.99 and above, share a colour and draw together. “Tokens alike” is the
-      mean cosine of all pairs: 1 where all point the same way. The thin lines are the gradient on
-      its way down.
+      stands before each sublayer, as in GPT-2, so the stream itself may grow. Chapter 1 shows the
+      older order, with the norm after the sum. A band’s width grows with the signal’s RMS, though
+      far more slowly. Its colour is the direction: tokens with a cosine of about 0.99 or more share
+      a colour and draw together. “Token similarity” is the mean cosine of all pairs: 1 if all point
+      in the same direction. The thin lines are the gradient on its way down.
     </Trans>
   );
 }
@@ -113,7 +115,7 @@ function Place({ of: place, measured }: { of: number; measured: Measurement | un
           <dt class="gradient">{t`gradient ↓`}</dt> <dd>{rms(measured?.gradient)}</dd>
         </div>
         <div>
-          <dt>{t`tokens alike`}</dt>{' '}
+          <dt>{t`token similarity`}</dt>{' '}
           <dd>{measured ? fixedNumber(measured.tokenCosine[place], 2) : '…'}</dd>
         </div>
       </dl>

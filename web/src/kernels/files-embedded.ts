@@ -48,8 +48,8 @@ export function bundledText(): Promise<string> {
   return embedded('genesis').text();
 }
 
-export const networkMissing = t`The trained network of this chapter is not in this file, which is to stay
-  below 2 MB. The tutorial as a folder, which make serve and make site give, has it.`;
+export const networkMissing = t`The trained network of this chapter is not in this file, which must
+  stay below 2 MB. The tutorial folder that make serve and make site build contains it.`;
 
 export function networkFile(): Promise<ArrayBuffer> {
   return Promise.reject(new Error(networkMissing));

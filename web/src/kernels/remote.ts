@@ -52,8 +52,8 @@ export interface Port {
   terminate(): void;
 }
 
-const NO_WORKER = msg`The page’s worker could not be started. If the page comes from a server, is that
-  still there?`;
+const NO_WORKER = msg`The page’s worker could not be started. If the page comes from a server, is
+  the server still running?`;
 
 /** The page's proxy of a host H. It has the same methods, as promises
  * that reject if the host throws. */

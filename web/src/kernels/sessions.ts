@@ -81,6 +81,6 @@ export async function textBytes(text: string | undefined): Promise<Uint8Array> {
 
 async function loadBundledText(): Promise<string> {
   return bundledText().catch(() => {
-    throw new Error(t`The bundled text could not be loaded; is the server still there?`);
+    throw new Error(t`The bundled text could not be loaded. Is the server still running?`);
   });
 }

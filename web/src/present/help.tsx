@@ -2,16 +2,16 @@ import { t } from '../language/text';
 // The keys of a presentation, explained.
 
 const KEYS: [keys: string[], does: string][] = [
-  [['→', '←'], t`next step, step before`],
+  [['→', '←'], t`next step, previous step`],
   [
     [t`Page Down`, t`Page Up`, t`Space`],
-    t`the same, but first to the end of a step that is too high`,
+    t`the same, but a step that is too high is scrolled first`,
   ],
   [['G'], t`go to any step`],
   [['N'], t`speaker’s notes below the step`],
-  [['W'], t`speaker’s notes in a window of their own`],
-  [['F'], t`fill the screen, or leave it`],
-  [['?'], t`these keys`],
+  [['W'], t`speaker’s notes in a separate window`],
+  [['F'], t`enter or leave full screen`],
+  [['?'], t`show these keys`],
   [[t`Escape`], t`back to the page`],
 ];
 

@@ -77,7 +77,7 @@ function Speaker({ moves }: { moves: Moves }) {
         {at >= 0 && t`step ${at + 1} of ${steps.value.length}`} <Clock />
       </p>
       <p class="speaker-note">{notes[at] ?? t`There is no note for this step.`}</p>
-      <h2>{t`Then`}</h2>
+      <h2>{t`Next step`}</h2>
       <p class="faint">{notes[at + 1] ?? chapters[place.value + 1]?.source.title ?? t`The end.`}</p>
       <div class="buttons">
         <Button onClick={moves.back}>{t`Back`}</Button>

@@ -21,8 +21,8 @@ export function App() {
         <h1>{t`Training runs`}</h1>
         <p>
           <Trans>
-            What addnorm train writes, while it writes it. <a href={tutorial}>The tutorial</a>{' '}
-            explains it.
+            This page shows what addnorm train writes, as it writes it.{' '}
+            <a href={tutorial}>The tutorial</a> explains the terms.
           </Trans>
         </p>
       </header>
@@ -43,7 +43,7 @@ function Runs() {
     return (
       <p>
         <Trans>
-          There are no runs in this folder yet. This starts one:{' '}
+          There are no runs in this folder yet. This command starts one:{' '}
           <code>addnorm train --text FILE --out DIR/NAME</code>
         </Trans>
       </p>

@@ -32,7 +32,7 @@ export function ByLayer() {
             <LayerChart of="gradient" curves={curves.gradient} />
           </div>
           <LayerHint last={t`the right end`}>
-            {t`Each run is shown as it was last profiled, at this step or before it.`}
+            {t`Each run shows its last profile at or before this step.`}
           </LayerHint>
         </>
       )}

@@ -47,7 +47,7 @@ export function Curves() {
         />
       </div>
       <LineChart
-        name={t`Loss in training, and of validation (dots)`}
+        name={t`Training loss, and validation loss (dots)`}
         xLabel={t`step`}
         yLabel={t`nats per byte`}
         {...charts.loss}
@@ -66,8 +66,8 @@ export function Curves() {
       </div>
       {each > 1 && (
         <p class="hint">
-          {t`One point stands for ${grouped(each)} steps: for the mean of their smoothed losses, the
-            largest of their gradient norms, the last of their learning rates.`}
+          {t`Each point stands for ${grouped(each)} steps: the mean of their smoothed losses, their
+            largest gradient norm, or their last learning rate.`}
         </p>
       )}
     </section>

@@ -81,11 +81,11 @@ export function logOf({ name }: Run): Log {
 
 async function get(path: string): Promise<Response> {
   const response = await fetch(path).catch(() => {
-    throw new Error(t`The server does not answer. The page goes on when it is back.`);
+    throw new Error(t`The server does not answer. The page continues when the server is back.`);
   });
   if (response.ok) return response;
   throw new Error(
-    t`The server has no ${path}. Runs are shown by addnorm serve --runs DIR, with their folder.`,
+    t`The server has no ${path}. To show runs, start addnorm serve --runs DIR with their folder.`,
   );
 }
 

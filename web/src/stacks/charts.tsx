@@ -47,7 +47,7 @@ interface LayerHintProps {
 export function LayerHint({ last, children }: LayerHintProps) {
   return (
     <p class="hint">
-      {t`The value at layer l is that of its input; the one at ${last} is that of the last layer’s
+      {t`The value at layer l belongs to its input; the value at ${last} belongs to the last layer’s
         output.`}{' '}
       {children}
     </p>

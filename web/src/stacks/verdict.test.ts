@@ -65,7 +65,7 @@ test('the ends are those of the stream, and the gradients of the first and the l
 
 test('sentences say what the numbers say', () => {
   expect(verdict(measurement([2, 2, 3], [4, 2, 1]))).toBe(
-    'The stream ends at 1.5 times its size. ' +
+    'The stream ends with 1.5 times its initial size. ' +
       'The gradient of layer 0 is 2 times layer 1’s: it arrives.',
   );
   expect(verdict(measurement([1, 1, 1e-3, 1e-5], [1e-8, 1e-6, 1e-4, 1]))).toBe(
@@ -73,11 +73,11 @@ test('sentences say what the numbers say', () => {
       'layer 2’s: it vanishes (each layer multiplies it by 0.01 on average).',
   );
   expect(verdict(measurement([1, 1e-30, 0], [0, 1e-30, 1]))).toBe(
-    'The stream vanishes: what is left is too small for float32. ' +
+    'The stream vanishes: it becomes too small for float32. ' +
       'The gradient of layer 0 is 0: on its way it became too small for float32.',
   );
   expect(verdict(measurement([1, 1e30, NaN, NaN], [NaN, NaN, NaN, NaN]))).toBe(
-    'The stream explodes: layer 1 leaves more than float32 can hold. ' +
+    'The stream explodes: the output of layer 1 is too large for float32. ' +
       'So there is no gradient: it is not a number.',
   );
 });
@@ -97,17 +97,17 @@ test('a stream that keeps its size is no signal where all tokens are alike', () 
   const words = (cosine: number) => verdict(measurement([1, 1, 1], [1, 1, 1], [0, cosine]));
   const of = (shown: string) =>
     `, and all tokens then carry nearly the same vector (mean cosine ${shown}).`;
-  expect(words(0.98)).toMatch(/^The stream ends at 1 times its size\. The/);
-  expect(words(NaN)).not.toContain('alike');
+  expect(words(0.98)).toMatch(/^The stream keeps its size\. The/);
+  expect(words(NaN)).not.toContain('the same vector');
   expect(words(0.9951)).toContain(of('0.9951'));
   expect(words(1 - 2 ** -40)).toContain(of('1 − 9.1e−13'));
   expect(words(1)).toContain(of('1'));
 });
 
-test('more than float32 can hold is said to be', () => {
+test('says what is too large for float32', () => {
   expect(verdict(measurement([1, 1e30, Infinity], [Infinity, 1, 1]))).toBe(
-    'The stream explodes: layer 1 leaves more than float32 can hold. ' +
-      'The gradient of layer 0 explodes: it is more than float32 can hold.',
+    'The stream explodes: the output of layer 1 is too large for float32. ' +
+      'The gradient of layer 0 explodes: it is too large for float32.',
   );
 });
 

@@ -50,12 +50,12 @@ export function verdict(measurement: Measurement): string {
 function streamWords(ratio: number, { stream }: Measurement): string {
   if (!Number.isFinite(ratio)) {
     const last = stream.findLastIndex(Number.isFinite);
-    return t`The stream explodes: layer ${last} leaves more than float32 can hold`;
+    return t`The stream explodes: the output of layer ${last} is too large for float32`;
   }
   switch (fateOf(ratio)) {
     case 'vanishes':
       return ratio === 0
-        ? t`The stream vanishes: what is left is too small for float32`
+        ? t`The stream vanishes: it becomes too small for float32`
         : t`The stream vanishes: ${round(ratio)} of its size is left`;
     case 'shrinks':
       return t`The stream shrinks: ${round(ratio)} of its size is left`;
@@ -64,7 +64,9 @@ function streamWords(ratio: number, { stream }: Measurement): string {
     case 'explodes':
       return t`The stream explodes: it grows ${round(ratio)}-fold`;
     default:
-      return t`The stream ends at ${round(ratio)} times its size`;
+      return round(ratio) === '1'
+        ? t`The stream keeps its size`
+        : t`The stream ends with ${round(ratio)} times its initial size`;
   }
 }
 
@@ -99,7 +101,7 @@ function gradientSentence(ratio: number, layers: number): string {
       return t`The gradient of layer 0 is ${part} times layer ${last}’s: it grows on the way.`;
     case 'explodes':
       return ratio === Infinity
-        ? t`The gradient of layer 0 explodes: it is more than float32 can hold.`
+        ? t`The gradient of layer 0 explodes: it is too large for float32.`
         : t`The gradient of layer 0 is ${part} times layer ${last}’s: it explodes (each layer multiplies it by ${each} on average).`;
   }
 }

@@ -2,7 +2,7 @@
 
 import { plural, t } from '../language/text';
 
-/** The problem of a text, as the end of a sentence: "must be a number from 0.1 to 3". */
+/** The problem of a text, as the end of a sentence: "is 7; it must be a number from 0 to 3". */
 export class FieldError extends Error {}
 
 export interface Field<T> {
@@ -21,7 +21,7 @@ export function flag(initial: boolean): Field<boolean> {
     write: (value) => (value ? '1' : '0'),
     read(text) {
       if (text !== '0' && text !== '1')
-        throw new FieldError(t`is “${shorten(text)}”, must be 0 or 1`);
+        throw new FieldError(t`is “${shorten(text)}”; it must be 0 or 1`);
       return text === '1';
     },
   };
@@ -39,7 +39,7 @@ export function choice<V extends string>(values: readonly V[], initial: V): Choi
     read(text) {
       const found = values.find((value) => value === text);
       if (found !== undefined) return found;
-      throw new FieldError(t`is “${shorten(text)}”, must be one of ${values.join(', ')}`);
+      throw new FieldError(t`is “${shorten(text)}”; it must be one of ${values.join(', ')}`);
     },
   };
 }
@@ -71,7 +71,7 @@ export function subset(known: () => readonly string[], initial: readonly string[
       const names = text.split(',').map((name) => name.trim());
       const stranger = names.find((name) => !known().includes(name));
       if (stranger !== undefined) {
-        throw new FieldError(t`has “${shorten(stranger)}”, must be of ${known().join(', ')}`);
+        throw new FieldError(t`has “${shorten(stranger)}”; it may only have ${known().join(', ')}`);
       }
       return known().filter((name) => names.includes(name));
     },
@@ -96,8 +96,8 @@ export function number(range: Range & { initial: number }): NumberField {
       if (value < min || value > max || (step === 1 && !Number.isInteger(value))) {
         throw new FieldError(
           step === 1
-            ? t`is ${shorten(text)}, must be a whole number from ${min} to ${max}`
-            : t`is ${shorten(text)}, must be a number from ${min} to ${max}`,
+            ? t`is ${shorten(text)}; it must be a whole number from ${min} to ${max}`
+            : t`is ${shorten(text)}; it must be a number from ${min} to ${max}`,
         );
       }
       return step === 1 ? value : tidy(min + Math.round((value - min) / step) * step);
@@ -135,14 +135,16 @@ export function vector(
 export function readVector(text: string, limits: VectorLimits): number[] {
   const { minLength, maxLength, min = -Infinity, max = Infinity } = limits;
   const words = listed(text);
-  if (words.length === 0) throw new FieldError(t`is empty, must have numbers such as 1, 2, 3, 4`);
+  if (words.length === 0)
+    throw new FieldError(t`is empty; it must have numbers such as 1, 2, 3,
+    4`);
   if (words.length < minLength || words.length > maxLength) {
     const bounds = minLength === maxLength ? `${minLength}` : t`from ${minLength} to ${maxLength}`;
     throw new FieldError(
       plural(
         words.length,
-        'has {length} value, must have {bounds}',
-        'has {length} values, must have {bounds}',
+        'has {length} value; it must have {bounds}',
+        'has {length} values; it must have {bounds}',
         { length: words.length.toLocaleString('en'), bounds },
       ),
     );
@@ -150,11 +152,12 @@ export function readVector(text: string, limits: VectorLimits): number[] {
   return words.map((word, i) => {
     const value = parse(word);
     if (!Number.isFinite(value)) {
-      throw new FieldError(t`has “${shorten(word)}” in place ${i + 1}, must be a finite number`);
+      throw new FieldError(t`has “${shorten(word)}” as item ${i + 1}, which is not a finite
+        number`);
     }
     if (value < min || value > max) {
       throw new FieldError(
-        t`has ${shorten(word)} in place ${i + 1}, must be from ${min} to ${max}`,
+        t`has ${shorten(word)} as item ${i + 1}; each item must be from ${min} to ${max}`,
       );
     }
     return value;
@@ -169,7 +172,7 @@ function listed(text: string): string[] {
     .replace(/^[a-z_.]*\s*[[({]+/i, '')
     .replace(/[\])}]+$/, '');
   if (inside.includes(';') && /\d,\d/.test(inside)) {
-    throw new FieldError(t`has decimal commas, must have points, as in 1.5; 2`);
+    throw new FieldError(t`has decimal commas; use points, as in 1.5; 2`);
   }
   return inside.split(/[\s,;]+/).filter(Boolean);
 }
@@ -181,7 +184,7 @@ function parse(word: string): number {
 
 function readNumber(text: string): number {
   const value = text.trim() === '' ? NaN : parse(text);
-  if (!Number.isFinite(value)) throw new FieldError(t`is “${shorten(text)}”, must be a number`);
+  if (!Number.isFinite(value)) throw new FieldError(t`is “${shorten(text)}”; it must be a number`);
   return value;
 }
 

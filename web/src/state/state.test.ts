@@ -11,7 +11,7 @@ test('a subset keeps the order of what is known, and names a stranger', () => {
   const field = subset(() => ['none', 'post', 'pre'], ['pre']);
   expect(field.read('pre, none,pre')).toEqual(['none', 'pre']);
   expect(field.write(['none', 'pre'])).toBe('none,pre');
-  expect(() => field.read('pre,poost')).toThrow('has “poost”, must be of none, post, pre');
+  expect(() => field.read('pre,poost')).toThrow('has “poost”; it may only have none, post, pre');
   expect(() => field.read('')).toThrow(FieldError);
 });
 
@@ -29,23 +29,25 @@ describe('a vector', () => {
   test.each([
     ['', 'is empty'],
     [' , ', 'is empty'],
-    ['1 two 3', 'has “two” in place 2'],
-    ['1 NaN', 'has “NaN” in place 2, must be a finite number'],
-    ['Infinity', 'must be a finite number'],
-    ['1e999', 'must be a finite number'],
-    ['1 2 3 4 5 6 7 8 9', 'has 9 values, must have from 1 to 8'],
+    ['1 two 3', 'has “two” as item 2'],
+    ['1 NaN', 'has “NaN” as item 2, which is not a finite number'],
+    ['Infinity', 'is not a finite number'],
+    ['1e999', 'is not a finite number'],
+    ['1 2 3 4 5 6 7 8 9', 'has 9 values; it must have from 1 to 8'],
     [Array(10000).fill(1).join(), 'has 10,000 values'],
-    ['<script>alert(1)</script>', 'in place 1'],
+    ['<script>alert(1)</script>', 'as item 1'],
     ['1,5; 2,5', 'has decimal commas'],
-    ['[[1, 2], [3, 4]]', 'has “2]” in place 2'],
+    ['[[1, 2], [3, 4]]', 'has “2]” as item 2'],
   ])('is not read from %o', (written, complaint) => {
     expect(() => readVector(written, limits)).toThrow(FieldError);
     expect(() => readVector(written, limits)).toThrow(complaint);
   });
   test('has its bounds named', () => {
     const bounded = { ...limits, minLength: 2, maxLength: 2, min: -1, max: 1 };
-    expect(() => readVector('0 1.5', bounded)).toThrow('has 1.5 in place 2, must be from -1 to 1');
-    expect(() => readVector('0', bounded)).toThrow('has 1 value, must have 2');
+    expect(() => readVector('0 1.5', bounded)).toThrow(
+      'has 1.5 as item 2; each item must be from -1 to 1',
+    );
+    expect(() => readVector('0', bounded)).toThrow('has 1 value; it must have 2');
   });
 });
 
@@ -95,7 +97,7 @@ describe('the state', () => {
     const complaints = readState('t.gamma=7&t.x=1,two&t.on=maybe&t.kind=rms&nonsense=1&%%%');
     expect(state.kind.value).toBe('rms');
     expect(state.gamma.value).toBe(1);
-    expect(state.gamma.problem.value).toBe('is 7, must be a number from 0 to 3');
+    expect(state.gamma.problem.value).toBe('is 7; it must be a number from 0 to 3');
     expect(complaints).toHaveLength(5);
     expect(complaints.join()).toContain('this page has no “nonsense”');
     state.gamma.value = 2;
@@ -116,7 +118,7 @@ test('a vector keeps every digit in a link, and what is refused stays to be mend
   expect(state.x.read('1 two')).toBe(false);
   expect(state.x.refused.value).toEqual({
     text: '1 two',
-    problem: 'has “two” in place 2, must be a finite number',
+    problem: 'has “two” as item 2, which is not a finite number',
   });
   resetState(state);
   expect(state.x.refused.value).toBe(undefined);

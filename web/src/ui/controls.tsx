@@ -37,7 +37,7 @@ export function LinkComplaints() {
     <Failure
       text={
         complaints &&
-        t`Not everything in this link could be used: ${complaints}. The rest is as the link says.`
+        t`Some settings in this link are not valid: ${complaints}. The others are in use.`
       }
     />
   );

@@ -51,7 +51,7 @@ export function GuessCard<A extends string>(props: GuessProps<A>) {
         {value !== 'none' && (
           <p>
             <strong class={value === right ? 'good' : 'bad'}>
-              {value === right ? t`Right.` : t`Not so.`}
+              {value === right ? t`Right.` : t`Not quite.`}
             </strong>{' '}
             {reply}
           </p>

@@ -82,7 +82,7 @@ export function LineChart(props: LineChartProps) {
           format={numberOrBlank}
         />
       </Figure>
-      {zoom && <Button onClick={() => setZoom(null)}>{t`Show all of it`}</Button>}
+      {zoom && <Button onClick={() => setZoom(null)}>{t`Show everything`}</Button>}
     </div>
   );
 }

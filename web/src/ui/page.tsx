@@ -14,7 +14,7 @@ export function Page({ class: name = '', children }: PageProps) {
     <div class={`page ${name} ${showNumbers.value ? 'numbers-shown' : ''}`}>
       {children}
       <footer>
-        <p>{t`addnorm, Apache-2.0. The page loads nothing from anywhere else.`}</p>
+        <p>{t`addnorm, Apache-2.0. The page loads nothing from other sites.`}</p>
       </footer>
     </div>
   );

@@ -35,8 +35,8 @@ export function Comparison() {
       />
       <div class="an-compared">
         <Figure
-          title={t`x̂, feature by feature …`}
-          name={t`For each of the five features three bars: the stable x̂, x̂ now, and LayerNorm(F).`}
+          title={t`x̂, feature by feature`}
+          name={t`Each of the five features has three bars: the stable x̂, the current x̂, and LayerNorm(F).`}
           width={560}
           height={HEIGHT}
           draw={(width) => <Groups width={width} />}

@@ -22,7 +22,7 @@ export function Compass() {
   const [, branch, now, stable] = angles;
   return (
     <Figure
-      title={t`… and as a direction`}
+      title={t`x̂ as a direction`}
       name={t`Arrows of equal length from one point: LayerNorm(x), LayerNorm(F), and x̂ between them.`}
       width={WIDTH}
       height={HEIGHT}

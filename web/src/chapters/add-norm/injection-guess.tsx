@@ -7,7 +7,7 @@ import { state } from './state';
 import { isSame } from './verdict';
 
 const ANSWERS = {
-  a: t`It stays as it is`,
+  a: t`It stays the same`,
   b: t`It becomes ten times as large`,
   c: t`It keeps its size, but turns`,
 };
@@ -23,7 +23,7 @@ export function InjectionGuess() {
       onAnswer={() => (state.unstable.value = true)}
       reply={
         same
-          ? t`All that is normalized was scaled, and a norm does not see the scale.`
+          ? t`The norm’s whole input was scaled, and a norm removes the scale of its input.`
           : t`The norm brings the sum back into range. But only F was scaled, so x̂ turns towards
             LayerNorm(F).`
       }

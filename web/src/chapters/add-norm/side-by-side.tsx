@@ -70,9 +70,9 @@ export function SideBySide() {
   return (
     <div class="an-arrangements">
       <Figure
-        name={t`The same x through the same sublayer F in three arrangements: without a residual, in
-          post-norm and in pre-norm. Bars show x, what F gives and what leaves; outlines show the
-          same for x′. The table that follows has the numbers.`}
+        name={t`The same x passes through the same sublayer F in three arrangements: without a
+          residual, in post-norm and in pre-norm. Bars show x, the output of F and the result;
+          outlines show the same for x′. The table that follows has the numbers.`}
         width={WIDTH}
         height={HEIGHT}
         draw={(width) => <Drawing width={width} x={x} x2={x2} pairs={pairs} />}
@@ -92,11 +92,11 @@ export function SideBySide() {
           ...pairs.flatMap(({ arrangement, of, ofOther }) => {
             const name = NAMES[arrangement];
             return [
-              { name: t`${name}: F reads`, id: `${arrangement}-reads`, values: of.reads },
-              { name: t`${name}: F gives`, id: `${arrangement}-gives`, values: of.gives },
-              { name: t`${name}: leaves`, id: `${arrangement}-leaves`, values: of.leaves },
+              { name: t`${name}: F’s input`, id: `${arrangement}-reads`, values: of.reads },
+              { name: t`${name}: F’s output`, id: `${arrangement}-gives`, values: of.gives },
+              { name: t`${name}: result`, id: `${arrangement}-leaves`, values: of.leaves },
               {
-                name: t`${name}: leaves, of x′`,
+                name: t`${name}: result for x′`,
                 id: `${arrangement}-leaves-2`,
                 values: ofOther.leaves,
               },
@@ -120,13 +120,13 @@ function Numbers({ apart, pairs }: { apart: number; pairs: Pair[] }) {
   return (
     <div class="an-table">
       <DataTable
-        caption={t`What leaves. x and x′ are ${roundNumber(apart, 3)} apart`}
+        caption={t`Result. x and x′ are ${roundNumber(apart, 3)} apart`}
         visible
         columns={['', ...ARRANGEMENTS.map((a) => NAMES[a])]}
         rows={[
           row(
             'apart',
-            t`x and x′ apart`,
+            t`distance of x and x′`,
             pairs.map(({ of, ofOther }) => distance(of.leaves, ofOther.leaves)),
           ),
           row('mean', t`mean`, means),

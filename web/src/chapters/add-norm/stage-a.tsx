@@ -47,9 +47,9 @@ export function StageA() {
   const { identity, branch, sum } = result.value;
   return (
     <Figure
-      name={t`Stage A. The input x goes two ways: unchanged along the identity path, and through
-        attention or feed-forward network, which makes F(x) of it. A plus adds the two. Bars show x,
-        F(x) and their sum s.`}
+      name={t`Stage A. The input x takes two paths: unchanged along the identity path, and through
+        attention or the feed-forward network, which computes F(x). A plus adds the two. Bars show
+        x, F(x) and their sum s.`}
       width={WIDTH}
       height={(width) => layoutOf(width).height}
       draw={(width) => <Drawing {...layoutOf(width)} />}

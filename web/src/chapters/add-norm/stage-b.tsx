@@ -32,7 +32,7 @@ export function StageB() {
         row={{ name: 's', id: 'norm-input', values: sum }}
         drawing={<StatisticsChart />}
       >
-        <p class="hint">{t`Bars of s. The scale follows the largest.`}</p>
+        <p class="hint">{t`Bars of s. The largest bar sets the scale.`}</p>
       </Step>
       <Arrow />
       <Step
@@ -46,7 +46,7 @@ export function StageB() {
         <p class="hint">
           {normalized.some((v) => v !== 0)
             ? t`x̂ has mean 0, deviation 1.`
-            : t`All of s are equal: x̂ is 0, and ε keeps the division from being 0 ÷ 0.`}
+            : t`All values of s are equal: x̂ is 0, and ε keeps the division from being 0 ÷ 0.`}
         </p>
       </Step>
       <Arrow />

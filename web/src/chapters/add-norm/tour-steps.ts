@@ -34,20 +34,20 @@ export const TOUR: readonly TourStep[] = [
   {
     part: 'split',
     title: t`The split`,
-    text: t`A token comes in as a vector x: five numbers here, hundreds or thousands in a real model.
-      It goes two ways.`,
+    text: t`A token comes in as a vector x: five numbers here, hundreds or thousands in a real
+      model. It takes two paths.`,
   },
   {
     part: 'identity',
     title: t`The highway`,
-    text: t`The cyan path, the residual connection, does nothing. It carries x forward as it is. Each
-      cyan bar is one number of x.`,
+    text: t`The cyan path, the residual connection, carries x forward unchanged. Each cyan bar is
+      one number of x.`,
   },
   {
     part: 'branch',
     title: t`The diversion`,
-    text: t`The orange path goes through the sublayer: attention or the feed-forward network. What
-      comes out is F(x). It is given here; you can drag its bars.`,
+    text: t`The orange path goes through the sublayer: attention or the feed-forward network. Its
+      output is F(x). Here F(x) is set by hand: you can drag its bars.`,
   },
   {
     part: 'merge',
@@ -58,14 +58,14 @@ export const TOUR: readonly TourStep[] = [
   {
     part: 'b1',
     title: t`Measure`,
-    text: t`Norm begins with two numbers of s: its mean μ, the dashed line, and its standard deviation
-      σ, how far the bars lie from that line.`,
+    text: t`The norm first computes two numbers from s. The dashed line is the mean μ. The standard
+      deviation σ says how far the bars lie from that line.`,
   },
   {
     part: 'b2',
     title: t`The stabilizer`,
-    text: t`Subtract μ, divide by σ. The bars now balance around zero, with standard deviation 1. No
-      bar of five can be longer than 2.`,
+    text: t`Subtract μ, divide by σ. The bars now balance around zero, with standard deviation 1.
+      With five values no bar can be longer than 2.`,
   },
   {
     part: 'b3',
@@ -77,35 +77,35 @@ export const TOUR: readonly TourStep[] = [
     part: 'merge',
     title: t`Instability`,
     text: t`We have multiplied F(x) by ten, as if the sublayer were unstable. The sum s turns red.
-      Bars that leave the chart are cut off, and keep their label.`,
+      Bars that leave the chart are cut off; their labels show the values.`,
     unstable: true,
   },
   {
     part: 'b2',
     title: t`Back in range`,
-    text: t`After the norm every bar is again between −2 and 2. However large s is, x̂ is of this
-      size.`,
+    text: t`After the norm every bar is again between −2 and 2. x̂ has this size, however large s
+      is.`,
     unstable: true,
   },
   {
     part: 'comparison',
-    title: t`In range is not the same`,
-    text: t`F was scaled, x was not. So x̂ moves toward LayerNorm(F). The cosines show how far; σ
-      grows, and the gradient shrinks.`,
+    title: t`In range, but not the same`,
+    text: t`F was scaled, but x was not. So x̂ turns toward LayerNorm(F). The cosines show how far.
+      σ grows, and the gradient shrinks.`,
     unstable: true,
   },
   {
     part: 'identity',
     title: t`Without the highway`,
-    text: t`Now the residual is off: the identity path carries zeros. x itself goes no further, only
-      F(x) does. Now, and only now, x̂ is the same for F and for ten times F.`,
+    text: t`Now the residual is off: the identity path carries zeros, and only F(x) reaches the
+      norm. Only in this case x̂ is the same for F and for ten times F.`,
     unstable: true,
     residual: false,
   },
   {
     part: 'controls',
     title: t`Your turn`,
-    text: t`All is as it was before the tour. Drag bars, draw new values, inject, switch the residual
-      off. Undo takes back every change, and the link keeps what you see.`,
+    text: t`Everything is set as before the tour. Drag bars, draw new values, inject instability, or
+      switch the residual off. Undo takes back every change, and the link keeps your settings.`,
   },
 ];

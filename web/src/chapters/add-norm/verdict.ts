@@ -11,8 +11,8 @@ export function isSame(difference: number): boolean {
   return difference < SAME;
 }
 
-const NO_DIRECTION = t`One of these vectors has equal values everywhere. The norm makes it zero, and
-  zero has no cosine.`;
+const NO_DIRECTION = t`All values of one of these vectors are equal. The norm makes this vector
+  zero, and a zero vector has no cosine.`;
 
 export function verdict(c: Comparison, unstable: boolean, residual: boolean): string {
   const cosines = [c.withStable, c.withX, c.withBranch, c.stableWithX, c.stableWithBranch];
@@ -22,13 +22,13 @@ export function verdict(c: Comparison, unstable: boolean, residual: boolean): st
 }
 
 function scale({ deviationRatio, gradientRatio }: Comparison): string {
-  return t`σ is ${roundNumber(deviationRatio, 3)} times what it was, and the gradient through the norm
-    ${roundNumber(gradientRatio, 3)} times.`;
+  return t`σ is ${roundNumber(deviationRatio, 3)} times as large as before, and the gradient through
+    the norm ${roundNumber(gradientRatio, 3)} times.`;
 }
 
 function bothPaths(c: Comparison): string {
-  return t`Nothing is injected. The cosine of x̂ is ${cosineText(c.withX)} with LayerNorm(x) and
-    ${cosineText(c.withBranch)} with LayerNorm(F). Inject instability, and see which of the two x̂
+  return t`No instability is injected. The cosine of x̂ is ${cosineText(c.withX)} with LayerNorm(x)
+    and ${cosineText(c.withBranch)} with LayerNorm(F). Inject instability to see which of the two x̂
     follows.`;
 }
 
@@ -38,19 +38,19 @@ function branchOnly(c: Comparison): string {
 }
 
 function same(c: Comparison, residual: boolean): string {
-  const found = t`F is ${INJECTED} times as large, and x̂ is the stable x̂: no value differs by more than
-    ${roundNumber(c.difference, 2)}.`;
+  const found = t`F is ${INJECTED} times as large, but x̂ has not changed: no value differs from the
+    stable x̂ by more than ${roundNumber(c.difference, 2)}.`;
   if (residual) return found;
-  const why = t`With the residual off, all that is normalized was scaled, and
-    LayerNorm(${INJECTED}·F) = LayerNorm(F), but for ε = ${roundNumber(EPSILON, 1)}.`;
+  const why = t`With the residual off, the norm’s whole input was scaled, and
+    LayerNorm(${INJECTED}·F) = LayerNorm(F) up to the effect of ε = ${roundNumber(EPSILON, 1)}.`;
   return `${found} ${why}`;
 }
 
 function changed(c: Comparison): string {
   const [stable, branch] = [cosineText(c.withStable), cosineText(c.withBranch)];
   const [branchBefore, xBefore] = [cosineText(c.stableWithBranch), cosineText(c.stableWithX)];
-  const found = t`x̂ is in range, but it is not the stable x̂: their cosine is ${stable}. Only F was
-    scaled, not x. The cosine with LayerNorm(F) went from ${branchBefore} to ${branch}, with
+  const found = t`x̂ is in range, but it differs from the stable x̂: their cosine is ${stable}. Only
+    F was scaled, not x. The cosine with LayerNorm(F) went from ${branchBefore} to ${branch}, with
     LayerNorm(x) from ${xBefore} to ${cosineText(c.withX)}.`;
   const left = Math.abs(c.withX / c.stableWithX);
   if (!(left < 1)) return found;

@@ -26,10 +26,10 @@ export function AddNorm() {
           <div class="an-stage-a" role="group" aria-label={t`Stage A`} tabIndex={-1}>
             <StageA />
           </div>
-          <p>{t`Drag a bar of x or F(x), with a finger at its end, or move it with the arrow keys. F(x)
-            stands for whatever a sublayer gives: here it is set by hand, so it does not follow x.
-            The three charts have one scale, from −2 to 2; a bar that goes beyond is cut, and its number
-            tells.`}</p>
+          <p>{t`Drag a bar of x or F(x), on a touch screen by its end, or move it with the arrow
+            keys. F(x) stands for the output of any sublayer: here it is set by hand, so it does not
+            depend on x. The three charts share one scale, from −2 to 2. A longer bar is cut off,
+            and its label shows the value.`}</p>
           <details>
             <summary>{t`Type the values`}</summary>
             <TextField label="x" item={state.x} />
@@ -47,16 +47,17 @@ export function AddNorm() {
         <Comparison />
       </TourPart>
       <h3>{t`One x, one sublayer, three arrangements`}</h3>
-      <p>{t`So far F(x) was set by hand. Here F is a small feed-forward network that reads x, but only
-        its features 1 to 3: the weights of 4 and 5 are 0. x′, the outlines, differs from x in just
-        these two. Without a residual x and x′ come out as the same vector: what F does not read is
-        lost. With a residual it goes on, wherever the norm stands. Drag a bar of x.`}</p>
+      <p>{t`So far F(x) was set by hand. Here F is a small feed-forward network that reads only
+        features 1 to 3 of x: its weights for features 4 and 5 are 0. The outlines show x′, which
+        differs from x only in these two features. Without a residual x and x′ give the same result:
+        what F does not read is lost. With a residual it is kept, wherever the norm stands. Drag a
+        bar of x.`}</p>
       <SideBySide />
       <p>
         <Trans>
-          In post-norm what leaves is normalized: its mean is 0, its deviation 1. In pre-norm F
-          reads a normalized vector, and what leaves is the sum itself, of any size.{' '}
-          <ChapterLink to="placement">Where the norm goes</ChapterLink> shows what follows from that
+          In post-norm the result is normalized: its mean is 0, its deviation 1. In pre-norm F reads
+          a normalized vector, and the result is the sum itself, of any size.{' '}
+          <ChapterLink to="placement">Where the norm goes</ChapterLink> shows what follows from this
           in a stack.
         </Trans>
       </p>
@@ -79,23 +80,24 @@ function Introduction() {
         <p class="an-legend">
           <span class="an-swatch" aria-hidden="true" />{' '}
           <Trans>
-            This chapter is {{ boxes: open ? <BoxesLink open={open} /> : t`these boxes` }}
+            This chapter explains {{ boxes: open ? <BoxesLink open={open} /> : t`these boxes` }}
           </Trans>
         </p>
       </TourPart>
       <div>
         <p>{t`In a Transformer each token, a piece of text, is a vector of numbers: its features.
-          Sublayers change it, attention and feed-forward networks (FFN) by turns. Add & Norm stands
-          around each of them: it keeps the original, and keeps the numbers in range.`}</p>
+          Alternating sublayers change it: attention and feed-forward networks (FFN). Add & Norm
+          stands around each sublayer. It preserves the sublayer’s input and keeps the numbers in
+          range.`}</p>
         <ul>
           <li>
             <Trans>
-              <strong>The highway</strong>: a path past the sublayer. x goes along unchanged.
+              <strong>The highway</strong>: the path past the sublayer. It carries x unchanged.
             </Trans>
           </li>
           <li>
             <Trans>
-              <strong>The diversion</strong>: through the sublayer, which makes F(x) of x.
+              <strong>The diversion</strong>: the path through the sublayer, which computes F(x).
             </Trans>
           </li>
           <li>

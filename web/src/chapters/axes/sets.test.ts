@@ -60,7 +60,7 @@ test('a batch of one: BatchNorm gives 0, or is InstanceNorm', () => {
   const behaviour = behaviourOf('batch', longer, 0, 0);
   expect(aloneWords('batch', behaviour)).toBe('is InstanceNorm');
   const twins = twinWords('batch', longer, drawBatch(longer, 0, 0), output(longer));
-  expect(twins).toBe('The same output here: InstanceNorm.');
+  expect(twins).toBe('Norms with the same output here: InstanceNorm.');
   expect(aloneWords('layer', behaviourOf('layer', longer, 0, 0))).toBe('works: the same output');
 });
 

@@ -59,11 +59,11 @@ export function Axes() {
           Images come as [N, C, H, W]: N samples of C channels, with H × W positions in each. Text
           comes as [batch, tokens, d_model]. In a Transformer a row is a token, and its features are
           the d_model numbers of the residual stream. Sequences differ in length, batches can be
-          small, and text is written one token at a time. LayerNorm and RMSNorm need nothing but the
-          token itself, so a token gets the same output whatever the other tokens are. BatchNorm’s
-          output depends on the rest of the batch. After training it uses running averages instead,
-          so it computes something else then; shown here is BatchNorm as it trains. γ = 1 and β = 0
-          for all five, ε = 10⁻⁵. <ChapterLink to="step-by-step">Step by step</ChapterLink> has the
+          small, and text is written one token at a time. LayerNorm and RMSNorm use only the token
+          itself, so its output does not depend on the other tokens. BatchNorm’s output depends on
+          the rest of the batch. After training it uses running averages instead, so it then
+          computes something else. The figure shows BatchNorm during training. All five norms have γ
+          = 1, β = 0 and ε = 10⁻⁵. <ChapterLink to="step-by-step">Step by step</ChapterLink> has the
           arithmetic.
         </Trans>
       </p>
@@ -105,7 +105,8 @@ function Controls() {
             <Choice label={t`Groups`} item={state.groups} values={fitting} />
             {Number(asked) !== groups && (
               <Problem
-                text={t`${asked} does not divide ${channels} channels: ${groups} is used.`}
+                text={t`${channels} channels cannot be split into ${asked} equal groups: ${groups}
+                  is used.`}
               />
             )}
           </div>
@@ -250,9 +251,10 @@ function BatchOfOne({ batch }: { batch: Batch }) {
       right="c"
       item={state.guess}
       onAnswer={() => assign(state, { kind: 'batch', samples: 1, positions: '1' })}
-      reply={t`The largest output is ${roundNumber(aloneLargest, 3)}. The mean of a channel is then
-        its only value, so nothing is left of it, whatever came in. The figure above now shows this
-        batch. Text that is written one token at a time has just such a batch.`}
+      reply={t`The largest output is ${roundNumber(aloneLargest, 3)}. Each channel has only one
+        value, which equals its mean. Subtracting the mean leaves 0 for every input. The figure
+        above now shows this batch. Text that is written one token at a time comes in such
+        batches.`}
     />
   );
 }

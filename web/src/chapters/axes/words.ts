@@ -77,23 +77,23 @@ export function cellWords(
 export function neighbourWords({ neighbours }: Behaviour): string {
   if (neighbours === null) return t`There are no other samples to depend on.`;
   if (neighbours < SAME) {
-    return t`Other values in the other samples, drawn ${REDRAWS} times, change the output of sample 1
+    return t`The other samples got new values ${REDRAWS} times. This changed the output of sample 1
       by 0: it does not depend on them.`;
   }
-  return t`Other values in the other samples, drawn ${REDRAWS} times, change the output of sample 1
-    by up to ${roundNumber(neighbours, 3)}: it depends on them.`;
+  return t`The other samples got new values ${REDRAWS} times. This changed the output of sample 1 by
+    up to ${roundNumber(neighbours, 3)}: it depends on them.`;
 }
 
 /** A sentence about small sets; '' if the sets are not small. */
 export function setWords(kind: Kind, { setSize }: Behaviour, output: Float64Array): string {
   if (setSize === 1 && largest(output) === 0) {
-    return t`${NORM_NAMES[kind]} breaks here: each set holds one value, which is its own mean. Every
-      output is 0, whatever came in.`;
+    return t`${NORM_NAMES[kind]} fails here: each set holds one value, which equals its mean. Every
+      output is 0 for every input.`;
   }
   const isSign = output.every((v) => Math.abs(Math.abs(v) - 1) < 0.01);
   if (setSize === 2 && isSign) {
-    return t`Each set holds two values, so each output is close to −1 or 1: which one was larger is
-      all that is left.`;
+    return t`Each set holds two values, so each output is close to −1 or 1. It shows only which
+      value was larger.`;
   }
   return '';
 }
@@ -103,17 +103,17 @@ export function twinWords(kind: Kind, batch: Batch, x: Float64Array, output: Flo
   const twins = KINDS.filter(
     (other) => other !== kind && largestDifference(normalize(other, batch, x).y, output) < SAME,
   ).map((other) => NORM_NAMES[other]);
-  return twins.length === 0 ? '' : t`The same output here: ${twins.join(', ')}.`;
+  return twins.length === 0 ? '' : t`Norms with the same output here: ${twins.join(', ')}.`;
 }
 
 export function dependsWords({ neighbours }: Behaviour): string {
-  if (neighbours === null) return t`there are none`;
+  if (neighbours === null) return t`there are no others`;
   return neighbours < SAME ? t`no: 0` : t`yes: ${roundNumber(neighbours, 3)}`;
 }
 
 /** A sentence about sample 1 as a batch of its own. */
 export function aloneWords(kind: Kind, behaviour: Behaviour): string {
-  if (behaviour.aloneLargest === 0) return t`breaks: every output is 0`;
+  if (behaviour.aloneLargest === 0) return t`fails: every output is 0`;
   const isSame = behaviour.alone < SAME;
   const change = roundNumber(behaviour.alone, 3);
   if (kind !== 'instance' && behaviour.aloneFromInstance < SAME) {

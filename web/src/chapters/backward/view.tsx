@@ -26,9 +26,9 @@ export function Backward() {
       <p>
         <Trans>
           dy is the gradient of the loss with respect to the norm’s output: how the loss changes
-          with each number of y. The norm turns it into dx, the same for its input.{' '}
-          <ChapterLink to="geometry">The geometry</ChapterLink> showed what it takes away; here are
-          six features, and the formula. Drag the bars of x and dy.
+          with each number of y. The norm turns it into dx, the gradient with respect to its input.{' '}
+          <ChapterLink to="geometry">The geometry</ChapterLink> showed which parts the norm removes.
+          Here are six features and the formula. Drag the bars of x and dy.
         </Trans>
       </p>
       <Question />
@@ -36,8 +36,8 @@ export function Backward() {
       <LinkProblems />
       <Through gradient={gradient} factor={factor} />
       <p class="hint">
-        {t`dy and dx have the same scale. From the same dy, γ and β get their own gradients for this
-          one row: dγ = dy ⊙ x̂ and dβ = dy (Show numbers, at the top, has them).`}
+        {t`dy and dx have the same scale. The same dy gives the gradients of γ and β for this one
+          row: dγ = dy ⊙ x̂ and dβ = dy (Show numbers, at the top, lists them).`}
       </p>
 
       <h3>{t`What is removed`}</h3>
@@ -50,12 +50,12 @@ export function Backward() {
       <h3>{t`With a residual`}</h3>
       <p>
         <Trans>
-          In post-norm, y = Norm(x + F(x)): the gradient of the stream itself goes through this, at
-          every layer. In pre-norm, y = x + F(Norm(x)): it goes past the norm unchanged, and what
-          comes back through the branch is added.{' '}
+          In post-norm, y = Norm(x + F(x)): the gradient of the stream itself passes through the
+          norm at every layer. In pre-norm, y = x + F(Norm(x)): the gradient goes past the norm
+          unchanged, and the gradient of the branch is added.{' '}
           <ChapterLink to="highway">The highway</ChapterLink> and{' '}
-          <ChapterLink to="placement">Where the norm goes</ChapterLink> measured what that makes of
-          whole stacks.
+          <ChapterLink to="placement">Where the norm goes</ChapterLink> measured the effect on whole
+          stacks.
         </Trans>
       </p>
     </>
@@ -63,13 +63,14 @@ export function Backward() {
 }
 
 const WHY: Record<TokenNorm, string> = {
-  layer: t`A shift of x, which adds the same number to each feature and so points along 1 = (1, …, 1),
-    does not change x̂. Neither does a larger or smaller x. So the loss cannot depend on either, and
-    the gradient must not point there: its mean is removed, which is its part along 1 (centring), and
-    so is its part along x̂ (scaling). What remains is divided by σ.`,
-  rms: t`A larger or smaller x does not change x̂. So the loss cannot depend on that, and the gradient
-    must not point there: its part along x̂ is removed. RMSNorm subtracts no mean, so the mean of the
-    gradient stays. What remains is divided by σ.`,
+  layer: t`A shift of x adds the same number to each feature: x moves along 1 = (1, …, 1), and x̂
+    stays the same. Scaling x does not change x̂ either. So the loss depends on neither, and its
+    gradient has no part in these directions. The norm removes the mean of the gradient, which is
+    its part along 1 (centring). It also removes the part along x̂ (scaling). The remainder is
+    divided by σ.`,
+  rms: t`Scaling x does not change x̂. So the loss does not depend on the scale, and its gradient
+    has no part in that direction: the part along x̂ is removed. RMSNorm subtracts no mean, so the
+    mean of the gradient stays. The remainder is divided by σ.`,
 };
 
 const ONES: readonly number[] = Array(FEATURES).fill(1);
@@ -80,15 +81,15 @@ function Question() {
   const most = largest(withoutRounding(dx, g, deviation));
   return (
     <GuessCard
-      question={t`LayerNorm gets dy = (1, …, 1): the loss grows with every number of y, by the same
-        amount. What is dx?`}
+      question={t`LayerNorm gets dy = (1, …, 1): the loss grows equally with every number of y. What
+        is dx?`}
       answers={{ a: t`(1, …, 1) as well`, b: '(1, …, 1) ÷ σ', c: t`Zero` }}
       right="c"
       item={state.guess}
       onAnswer={() => assign(state, { norm: 'layer', dy: ONES })}
-      reply={t`The largest |dx| is ${roundNumber(most, 3)}. With such a dy the loss changes as the
-        sum of y does. But the numbers of x̂ add up to 0 for every x, as its mean is subtracted. So
-        no change of x changes that sum, nor the loss, and there is nothing to send back.`}
+      reply={t`The largest |dx| is ${roundNumber(most, 3)}. With this dy the loss changes with the
+        sum of y. LayerNorm subtracts the mean, so the numbers of x̂ add up to 0 for every x. No
+        change of x changes that sum or the loss, so the gradient is zero.`}
     />
   );
 }
@@ -113,9 +114,9 @@ function Controls({ gradient }: { gradient: Gradient }) {
     <>
       <p>
         <Trans>
-          Two directions are special. <b>1</b> = (1, …, 1) is the one in which all features grow by
-          the same amount: a shift of x. x̂ is the one in which x, less its mean, is scaled. Try a dy
-          that points along one of them.
+          Two directions are special. Moving x along <b>1</b> = (1, …, 1) shifts it: all features
+          grow by the same amount. Moving x along x̂ scales x minus its mean. Try a dy that points
+          along one of them.
         </Trans>
       </p>
       <div class="buttons" role="group" aria-label={t`Examples`}>
@@ -201,7 +202,7 @@ function Checks({ gradient, rms }: PartProps) {
       <p data-verdict="gradient">{verdict(gradient, rms)}</p>
       <p>
         {rms
-          ? t`dx is orthogonal to x̂ up to ε; nothing makes its sum 0:`
+          ? t`dx is orthogonal to x̂ up to ε; its sum need not be 0:`
           : t`dx is orthogonal to 1 up to rounding, and to x̂ up to ε:`}
       </p>
       <Statistics rows={rms ? rows.filter(([id]) => id !== 'share-mean') : rows} />
@@ -211,23 +212,26 @@ function Checks({ gradient, rms }: PartProps) {
 
 /** One or two sentences about this gradient. */
 function verdict({ g, remainder, deviation, dx, normalized }: Gradient, rms: boolean): string {
-  if (length(g) === 0) return t`dy is zero: there is nothing to send back.`;
+  if (length(g) === 0) return t`dy is zero, so dx is zero.`;
   const kept = dot(remainder, remainder) / dot(g, g);
   const flat = normalized.every((v) => v === 0);
   const [share, sigma] = [percent(1 - kept), roundNumber(deviation, 3)];
   const removed =
     kept < 1e-4
-      ? t`Nearly all of this gradient points where x̂ cannot change: next to nothing is left.`
+      ? t`Nearly all of this gradient lies in the removed directions, so hardly anything remains.`
       : deviation > 1
-        ? t`Of |g|², ${share} are removed. Dividing by σ = ${sigma} then makes the rest smaller.`
-        : t`Of |g|², ${share} are removed. Dividing by σ = ${sigma} then makes the rest larger.`;
+        ? t`The norm removes ${share} of |g|². Dividing by σ = ${sigma} then makes the rest
+          smaller.`
+        : t`The norm removes ${share} of |g|². Dividing by σ = ${sigma} then makes the rest
+          larger.`;
   const factor = roundNumber(length(dx) / length(g), 3);
   const words = [removed, t`In all, |dx| is ${factor} times |g|.`];
   if (flat) {
     words.push(
       rms
-        ? t`Here x has no size: only ε keeps σ from being 0, and 1/σ is at its largest.`
-        : t`Here x has no spread: only ε keeps σ from being 0, and 1/σ is at its largest.`,
+        ? t`Here x is almost 0: only ε keeps σ above 0, and 1/σ is at its largest.`
+        : t`Here all features of x are almost equal: only ε keeps σ above 0, and 1/σ is at its
+          largest.`,
     );
   }
   return words.join(' ');

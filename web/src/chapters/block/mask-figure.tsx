@@ -62,7 +62,7 @@ export function MaskFigure(props: MaskFigureProps) {
       draw={(width) => <Drawing {...props} layout={layoutOf(width)} />}
     >
       <DataTable
-        caption={t`Attention weights: each row is a token that reads`}
+        caption={t`Attention weights: one row for each reading token`}
         columns={[t`reads`, ...names]}
         rows={attention.weights.map((row, reader) => ({
           head: names[reader],
@@ -108,7 +108,7 @@ function Drawing({
         {t`Change of the output`}
       </Label>
       <Label at={[bars.x, bars.y - 14]} anchor="start" class="faint">
-        {t`token ${replaced + 1} has other values`}
+        {t`token ${replaced + 1} is changed`}
       </Label>
       {attention.changes.map((change, reader) => (
         <ChangeBar

@@ -22,15 +22,15 @@ export function CausalMask() {
     <>
       <h3>{t`The causal mask`}</h3>
       <p>
-        {t`A decoder learns to say which token comes next, so no token may look at a later one. The
-        causal mask sees to that: before the softmax it sets the scores of later tokens to −∞. Their
-        weights become 0, and the others still add up to 1. It has no parameters and changes no
-        shape. All decoders of this page have it; an encoder, as BERT is one, has none.`}
+        {t`A decoder learns to predict the next token, so no token may attend to a later one. The
+        causal mask prevents this: before the softmax it sets the scores of later tokens to −∞.
+        Their weights become 0, and the others still add up to 1. The mask has no parameters and
+        changes no shape. All decoders on this page have it; an encoder such as BERT has none.`}
       </p>
       <Question masked={masked} />
       <div class="controls">
         <Checkbox label={t`Causal mask`} item={state.causal} />
-        <Slider label={t`Token with other values`} item={state.token} />
+        <Slider label={t`Changed token`} item={state.token} />
       </div>
       <MaskFigure
         attention={causal ? masked : open}
@@ -40,10 +40,11 @@ export function CausalMask() {
       />
       <p data-verdict="mask">{verdict(causal ? masked : open, causal, replaced)}</p>
       <p class="hint">
-        {t`Measured in a block of d_model ${WIDTH} and one head with first weights, on ${TOKENS} random
-          tokens. A row of the weights is a token that reads, and adds up to 1. Without the mask token 2
-          gives ${weight(open, 1, 0)} of its attention to token 1; with it only tokens 1 and 2 share all
-          of it, and token 1 gets ${weight(masked, 1, 0)}.`}
+        {t`Measured in a block of d_model ${WIDTH} and one head with initial weights, on ${TOKENS}
+          random tokens. Each row has the weights with which one token reads all others; they add up
+          to 1. Without the mask, token 2 gives ${weight(open, 1, 0)} of its attention to token 1.
+          With the mask, only tokens 1 and 2 share its attention, and token 1 gets
+          ${weight(masked, 1, 0)}.`}
       </p>
     </>
   );
@@ -58,14 +59,14 @@ function Question({ masked }: { masked: Attention }) {
   const changed = masked.changes.filter((change) => change > 0).length;
   return (
     <GuessCard
-      question={t`The mask is on, and token ${state.token.value} gets other values. Whose outputs change?`}
+      question={t`The mask is on, and token ${state.token.value} is changed. Which outputs change?`}
       item={state.guess}
-      answers={{ a: t`Its own alone`, b: t`Its own and those of later tokens`, c: t`All` }}
+      answers={{ a: t`Only its own`, b: t`Its own and those of later tokens`, c: t`All` }}
       right="b"
       onAnswer={() => (state.causal.value = true)}
-      reply={t`${changed} of ${TOKENS} outputs change: its own, and those of all tokens after it, as
-        they may look back. So a decoder can keep what it has computed for the tokens so far, whatever
-        comes next. Try it without the mask.`}
+      reply={t`${changed} of ${TOKENS} outputs change: its own and those of all later tokens, which
+        attend to it. So a decoder can keep its results for the tokens so far, whatever comes next.
+        Try it without the mask.`}
     />
   );
 }
@@ -76,11 +77,11 @@ function verdict({ weights, changes }: Attention, causal: boolean, replaced: num
   const share = percent(later.reduce((sum, w) => sum + w, 0) / TOKENS, 2);
   const seen = causal
     ? t`The weights of later tokens add up to ${roundNumber(largest(later), 3)}.`
-    : t`On average ${share} of what a token reads comes from later ones.`;
+    : t`On average ${share} of a token’s attention goes to later tokens.`;
   if (earlier.length === 0) return `${seen} ${t`Token 1 has no token before it.`}`;
   const [token, most] = [replaced + 1, roundNumber(largest(earlier), 3)];
   const change = earlier.every((change) => change === 0)
-    ? t`Token ${token} has other values, and no output before it has changed by a single bit.`
-    : t`Token ${token} has other values, and outputs before it have changed by up to ${most}.`;
+    ? t`Token ${token} is changed, and no output before it has changed by a single bit.`
+    : t`Token ${token} is changed, and outputs before it have changed by up to ${most}.`;
   return `${seen} ${change}`;
 }

@@ -62,8 +62,8 @@ test('the source document’s block has 3,152,384', () => {
 test('says which heads would divide d_model', () => {
   const problem = (dModel: number, heads: number) => headsProblem({ dModel, heads, dFf: 1 });
   expect(problem(512, 8)).toBe('');
-  expect(problem(512, 7)).toBe('is 7, must divide d_model = 512; 4 or 8 would');
-  expect(problem(6, 9)).toBe('is 9, must divide d_model = 6; 6 would');
+  expect(problem(512, 7)).toBe('is 7; it must divide d_model = 512, as 4 and 8 do');
+  expect(problem(6, 9)).toBe('is 9; it must divide d_model = 6, as 6 does');
 });
 
 test('puts sizes, placement and mask into the code', () => {

@@ -105,6 +105,6 @@ export function headsProblem({ dModel, heads }: BlockSizes): string {
   while (!divides(below)) below--;
   while (above < dModel && !divides(above)) above++;
   return above > dModel
-    ? t`is ${heads}, must divide d_model = ${dModel}; ${below} would`
-    : t`is ${heads}, must divide d_model = ${dModel}; ${below} or ${above} would`;
+    ? t`is ${heads}; it must divide d_model = ${dModel}, as ${below} does`
+    : t`is ${heads}; it must divide d_model = ${dModel}, as ${below} and ${above} do`;
 }

@@ -2,7 +2,7 @@ import { t } from '../../language/text';
 
 /** The speaker's notes, one for each step of a presentation. */
 export const notes = [
-  t`Two sublayers, each with its own Add & Norm. The shape that goes in comes out. Press a model that they know and read its count of parameters: the norms have next to none.`,
-  t`Ask who changes before you click. Then switch the mask off and on: the upper triangle fills and empties, and the tokens before the changed one move or stand still.`,
-  t`C++ and Python print the same numbers. Show whichever language the room reads.`,
+  t`A block has two sublayers, each with its own Add & Norm. The output has the shape of the input. Choose a model that the audience knows and read its number of parameters: the norms have hardly any.`,
+  t`Ask which outputs change before you click. Then switch the mask off and on: the upper triangle fills and empties. Outputs before the changed token change only without the mask.`,
+  t`C++ and Python print the same numbers. Show the language that the audience knows.`,
 ];

@@ -28,10 +28,10 @@ export function BlockChapter() {
   return (
     <>
       <p>
-        {t`A block is two sublayers: attention, where tokens look at each other, and the feed-forward
-          network, where each token is worked on by itself. Each stands in its own Add & Norm. A model
-          is N such blocks, one after the other. What goes in and what comes out have the same shape,
-          so that the sums work and blocks can be stacked.`}
+        {t`A block has two sublayers: attention, where tokens read each other, and the feed-forward
+          network, which processes each token by itself. Each sublayer has its own Add & Norm. A
+          model is N such blocks, one after the other. Input and output have the same shape, so they
+          can be added, and blocks can be stacked.`}
       </p>
       <Controls />
       <div class="block-columns">
@@ -80,7 +80,7 @@ function Diagram() {
       >
         <DataTable
           caption={t`The block, step by step`}
-          columns={[t`operation`, t`shape that leaves it`, t`parameters`]}
+          columns={[t`operation`, t`output shape`, t`parameters`]}
           rows={halves.flat().map(({ name, shape, parameters }) => ({
             head: name,
             cells: [shape, grouped(parameters)],
@@ -88,8 +88,8 @@ function Diagram() {
         />
       </Figure>
       <p>
-        {t`B sequences of T tokens. The line on the left is the residual stream, orange is a branch;
-          norms are filled.`}{' '}
+        {t`The input has B sequences of T tokens. The line on the left is the residual stream.
+          Branches are orange, and norms are filled.`}{' '}
         {placement === 'pre'
           ? t`No norm stands in the stream: it runs from x to y through sums alone.`
           : t`The norms stand in the stream itself.`}
@@ -143,10 +143,10 @@ function Parts() {
         {t`Attention has ${shares[0]} of them, the feed-forward network ${shares[1]}, the norms
           ${shares[2]}.`}{' '}
         {headsProblem(sizes)
-          ? t`n_heads is in none of the formulas: the heads share d_model in equal parts.`
-          : t`n_heads is in none of the formulas: the heads share d_model, ${headSize(sizes)} features each.`}{' '}
-        {t`B and T are in none either. As float32 one block takes ${memory(4 * one)}, and as much again
-          for its gradients.`}
+          ? t`n_heads appears in none of the formulas: the heads share d_model in equal parts.`
+          : t`n_heads appears in none of the formulas: the heads share d_model, ${headSize(sizes)} features each.`}{' '}
+        {t`B and T appear in none either. In float32 one block takes ${memory(4 * one)}, and its
+          gradients take as much again.`}
       </p>
       <p>
         {state.placement.value === 'pre'
@@ -194,19 +194,19 @@ function Example() {
     <>
       <h3>{t`The same block as code`}</h3>
       <p>
-        {t`Each program makes this block, draws its weights with seed 0, runs it on a random x of two
-        sequences of ten tokens, and prints the shape of y, the number of parameters and the mean
-        |y − x|. The library draws PyTorch’s random numbers in PyTorch’s order. So for
-        512, 8, 2048, pre-norm and no mask C++ and Python both print 2 x 10 x 512, 3152384 and
-        0.2057. JavaScript draws the same weights, but another x: its mean is close to that.`}
+        {t`Each program creates this block, draws its weights with seed 0 and runs it on a random x
+        of two sequences of ten tokens. It prints the shape of y, the number of parameters and the
+        mean |y − x|. The library draws PyTorch’s random numbers in PyTorch’s order. So for 512, 8,
+        2048, pre-norm and no mask, C++ and Python both print 2 x 10 x 512, 3152384 and 0.2057.
+        JavaScript draws the same weights but another x, so its mean is only close to that.`}
       </p>
       <p>
         <Trans>
-          While a model is trained, dropout often stands at the end of each branch, before the sum:
-          x + Dropout(F(LN(x))). In PyTorch’s own words a post-norm sublayer with it is{' '}
+          During training, dropout often stands at the end of each branch, before the sum: x +
+          Dropout(F(LN(x))). PyTorch code writes a post-norm sublayer with dropout as{' '}
           <code>norm(x + dropout(sublayer(x)))</code>, with <code>norm = nn.LayerNorm(64)</code> and{' '}
-          <code>dropout = nn.Dropout(0.1)</code>. It changes no shape, and in evaluation it does
-          nothing.
+          <code>dropout = nn.Dropout(0.1)</code>. Dropout changes no shape, and in evaluation it
+          does nothing.
         </Trans>
       </p>
       <div class="controls">

@@ -115,7 +115,7 @@ function QuestionView({ item, question, answers, right, moves, made, reply }: Qu
           </Button>
         ))}
       </div>
-      {!moves.every(fits) && <p class="hint">{t`Here a feature stays from −3 to 3.`}</p>}
+      {!moves.every(fits) && <p class="hint">{t`Each feature is limited to −3 to 3.`}</p>}
     </GuessCard>
   );
 }

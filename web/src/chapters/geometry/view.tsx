@@ -21,10 +21,10 @@ import './style.css';
 export function Geometry() {
   return (
     <>
-      <p>{t`With three features a token is a point in space, and each step of the norm is a move that
-        one can see. The dashed line is the direction 1 = (1, 1, 1), along which all features are
-        equal. Drag x, or type it; drag the ground to turn the view. A model’s space has hundreds of
-        dimensions, and √n where √3 stands here.`}</p>
+      <p>{t`With three features a token is a point in space, and each step of the norm is a visible
+        move. The dashed line is the direction 1 = (1, 1, 1), along which all features are equal.
+        Drag x, or type it; drag the ground to turn the view. A model’s space has hundreds of
+        dimensions, with √n instead of √3.`}</p>
       <Controls />
       <Forward />
       <p>{t`First guess, then see:`}</p>
@@ -34,19 +34,21 @@ export function Geometry() {
       <h3>{t`Near the dashed line`}</h3>
       <NearTheLine />
 
-      <h3>{t`Backward takes the same two directions away`}</h3>
-      <p>{t`Training asks how the loss changes with x. The norm is told how it changes with y, written dy:
-        for each feature one number, the gradient. Times γ, feature by feature (⊙), it is g, the
-        gradient of x̂. Think of forward again. Moving x along 1 leaves x̂ where it is. Moving x along x̂
-        only makes x − μ longer, so x̂ stays too, but for ε. The loss cannot depend on either move,
-        so dx, the gradient of x, has no part along them: backward takes both from g. Drag g.`}</p>
+      <h3>{t`The backward pass removes the same two directions`}</h3>
+      <p>{t`Training needs dx, the gradient of x: how the loss changes with x. The norm gets dy, the
+        gradient of y: one number for each feature. dy times γ, feature by feature (⊙), is g, the
+        gradient of x̂. Think of the forward pass again. Moving x along 1 leaves x̂ unchanged.
+        Moving x along x̂ only makes x − μ longer, so x̂ stays the same too, up to ε. The loss
+        cannot depend on either move, so dx has no part along them: the backward pass removes both
+        parts from g. Drag g.`}</p>
       <Backward />
       <p>
         <Trans>
-          This is all that the formula of a norm’s backward says.{' '}
-          <ChapterLink to="backward">Backward</ChapterLink> has it for six features, with what 1/σ
-          does to the size of the gradient. But first: why a stack of sublayers needs a norm at all,{' '}
-          <ChapterLink to="highway">the highway</ChapterLink>.
+          The formula of a norm’s backward pass says exactly this.{' '}
+          <ChapterLink to="backward">Backward</ChapterLink> shows it for six features, with the
+          effect of 1/σ on the size of the gradient. The next chapter,{' '}
+          <ChapterLink to="highway">the highway</ChapterLink>, shows why a stack of sublayers needs
+          a norm at all.
         </Trans>
       </p>
     </>
@@ -128,8 +130,8 @@ function NearTheLine() {
     );
   return (
     <>
-      <p>{t`On the line x − μ is 0 and has no direction: without ε the norm would divide 0 by 0. And a
-        little beside it the least change of x would throw x̂ across the whole circle. With ε = 10⁻⁵
+      <p>{t`On the line x − μ is 0 and has no direction: without ε the norm would divide 0 by 0.
+        Close to the line, a tiny change of x would move x̂ across the whole circle. With ε = 10⁻⁵
         under the root, x̂ leaves the circle there and goes to 0:`}</p>
       <Formula
         block
@@ -151,9 +153,9 @@ function NearTheLine() {
       </div>
       <div class="buttons">
         <Button onClick={() => glide(state.x, near('layer', x, 0.002))}>
-          {t`Bring x to 0.002 from the line`}
+          {t`Move x to 0.002 from the line`}
         </Button>
-        <Button onClick={() => glide(state.x, state.x.field.initial)}>{t`Bring x back`}</Button>
+        <Button onClick={() => glide(state.x, state.x.field.initial)}>{t`Move x back`}</Button>
       </div>
       <p data-words="near" role="status">
         {nearWords(currentMoves('layer'))}

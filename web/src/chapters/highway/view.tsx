@@ -56,7 +56,8 @@ export function Highway() {
       {measured && others.measured.value ? (
         <OtherWeights measured={others.measured.value} wanted={measured.job} />
       ) : (
-        <Wait height={[540, 360, 340]}>{t`The other first weights are measured after them.`}</Wait>
+        <Wait height={[540, 360, 340]}>{t`The other initial weights are measured
+          afterwards.`}</Wait>
       )}
       <p>
         <Trans>
@@ -73,8 +74,8 @@ function Controls() {
     <div class="controls" data-step>
       <Slider label={t`Layers`} item={state.layers} />
       <Choice label="d_model" item={state.width} />
-      <Choice label={t`First weights`} item={state.first} labels={FIRST_WEIGHTS} />
-      <Choice label={t`Norm, where there are both`} item={state.both} labels={PLACEMENT_NAMES} />
+      <Choice label={t`Initial weights`} item={state.first} labels={FIRST_WEIGHTS} />
+      <Choice label={t`Norm in “Both”`} item={state.both} labels={PLACEMENT_NAMES} />
       <Choice
         label={t`Curves`}
         item={state.scale}
@@ -97,17 +98,17 @@ function Story() {
       <p>
         <Trans>
           A Transformer is a stack of sublayers. The signal goes up through all of them; the
-          gradient comes back down through all of them. Without a residual connection both are
-          multiplied at every sublayer on the way, and a product of many factors soon becomes very
-          small or very large.
+          gradient comes back down through all of them. Without a residual connection every sublayer
+          multiplies both by a factor. A product of many factors soon becomes very small or very
+          large.
         </Trans>
       </p>
       <p>
         <Trans>
-          A residual connection is a highway beside the sublayer: the signal goes on as it is, and
-          the sublayer only adds to it. It was invented against degradation: He et al. 2016 found
-          that a deeper plain network has a higher error, even on its training data. In the
-          derivative the highway is a 1:
+          A residual connection is a highway beside the sublayer: the signal continues unchanged,
+          and the sublayer only adds to it. It was invented against degradation: He et al. 2016
+          found that a deeper plain network has a higher error, even on its training data. In the
+          derivative the highway is the 1:
         </Trans>
       </p>
       <div class="highway-formulas">
@@ -122,27 +123,28 @@ function Story() {
       <p>
         <Trans>
           Multiplied out (He et al. 2016, Identity Mappings), the second product has a term 1 that
-          no sublayer can touch: the gradient has a way to layer 0 that shrinks nothing. The other
-          terms may still make it grow, or, near F′ = −1, cancel it; the norm keeps what F reads,
-          and so F′, in range. Where it stands matters. Before F (pre-norm, the default below) the 1
-          stays whole. After the sum, as in chapter 1 (post-norm), each norm also divides the way
-          past F by a σ: a product of many factors again, though of milder ones.
+          does not depend on any sublayer: along this path the gradient reaches layer 0 without
+          shrinking. The other terms may still make the gradient grow or, near F′ = −1, cancel it.
+          The norm keeps F’s input in range, and so F′. The position of the norm matters. Before F
+          (pre-norm, the default below) the 1 stays unchanged. After the sum, as in chapter 1
+          (post-norm), each norm also divides the path past F by a σ. That is again a product of
+          many factors, but of milder ones.
         </Trans>
       </p>
       <p>
         <Trans>
           Below are four real decoders: with neither residuals nor norms, with one of the two, and
-          with both, where the norm stands before each sublayer (pre-norm) or after each sum
-          (post-norm). Each reads the same 32 bytes of text, goes forward and back once, and shows
-          the root mean square (RMS) of what passes. Nothing has been learned yet: these are a
-          network’s first weights, random numbers whose size is a matter of the recipe, and a
-          network whose gradient is lost with them hardly begins to learn.
+          with both. In the last, the norm stands before each sublayer (pre-norm) or after each sum
+          (post-norm). Each decoder runs forward and backward once on the same 32 bytes of text. The
+          charts show the root mean square (RMS) of the stream and of its gradient. Nothing has been
+          learned yet: the initial weights are random numbers, and each recipe gives them another
+          size. A network whose gradient is lost with its initial weights hardly begins to learn.
         </Trans>
       </p>
       <p>
         <Trans>
-          Size alone is no signal: where all tokens carry the same vector, they cannot be
-          distinguished. So the third chart shows how alike they are.
+          Size alone is no signal: tokens that carry the same vector cannot be distinguished. So the
+          third chart shows their similarity.
         </Trans>
       </p>
     </>
@@ -168,7 +170,7 @@ function Results({ measured }: { measured: Measured<MeasureJob> }) {
         <LayerChart of="gradient" curves={curves('gradient', -1)} relative={relative} />
         <LayerChart of="stream" curves={curves('stream', 0)} relative={relative} />
         <LineChart
-          name={t`Tokens alike: mean cosine of two tokens`}
+          name={t`Token similarity: mean cosine of two tokens`}
           xLabel={t`layer`}
           yLabel={t`cosine`}
           curves={measurements.map((m, i) => ({ ...lanes[i], values: m.tokenCosine.map(finite) }))}
@@ -208,9 +210,9 @@ function OtherWeights({ measured: { job, measurements }, wanted }: OtherWeightsP
   );
   return (
     <div class="highway-others">
-      <h3>{t`How much depends on the first weights`}</h3>
+      <h3>{t`The effect of the initial weights`}</h3>
       <DataTable
-        caption={t`Layer 0’s gradient over layer ${layers - 1}’s, by first weights`}
+        caption={t`Layer 0’s gradient over layer ${layers - 1}’s, by initial weights`}
         visible
         columns={[t`stack`, ...INITIALIZATIONS.map((first) => FIRST_WEIGHTS[first])]}
         rows={LANES.map(({ name }, lane) => ({
@@ -221,11 +223,11 @@ function OtherWeights({ measured: { job, measurements }, wanted }: OtherWeightsP
           data: { gradient: name },
         }))}
       />
-      <p>{isWanted ? summary(gradients) : t`The other first weights are being measured.`}</p>
+      <p>{isWanted ? summary(gradients) : t`The other initial weights are being measured.`}</p>
       <p class="hint">
         {SCALE}{' '}
-        {t`PyTorch’s nn.Linear draws weights within ±1/√in; Xavier’s are larger, ±√(6/(in + out));
-          GPT-2’s are N(0, 0.02²), smaller still into the stream.`}
+        {t`PyTorch’s nn.Linear draws weights within ±1/√in. Xavier’s are larger, within ±√(6/(in +
+          out)). GPT-2’s are N(0, 0.02²), and smaller where a sublayer writes into the stream.`}
       </p>
     </div>
   );

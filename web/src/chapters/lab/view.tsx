@@ -55,10 +55,10 @@ export function LabChapter() {
 function Story() {
   return (
     <p>
-      {t`The earlier chapters made claims. Here each claim is tested on random networks. The wide pale
-      line is the prediction of theory, the line over it the measurement, and the verdict below can
-      fail. Try it: put a bug that raises no error into the network, and see which claims no longer
-      hold.`}
+      {t`The earlier chapters made claims. Here each claim is tested on random networks. The wide
+      pale line is the prediction of theory, and the line over it is the measurement. The verdict
+      below can fail. Try it: put a bug that raises no error into the network, and see which claims
+      no longer hold.`}
     </p>
   );
 }
@@ -124,7 +124,7 @@ function Result({ run, request, milliseconds }: Ran) {
           <PanelFigure key={i} panel={panel} />
         ))}
       </div>
-      <h4>{t`What is claimed`}</h4>
+      <h4>{t`Claims`}</h4>
       <ul>
         {run.checks.map(({ verdict, text }, i) => (
           <li key={i} data-check={verdict}>
@@ -134,10 +134,9 @@ function Result({ run, request, milliseconds }: Ran) {
       </ul>
       <p class="hint">
         {translated(run.setting)}.{' '}
-        {t`After ${translated(run.source)}. The number after ± is four
-          standard errors of a mean over seeds; a claim holds if what lies within it meets what is
-          allowed. Computed here in ${Math.round(milliseconds)} ms; the same from
-          the program:`}
+        {t`Based on ${translated(run.source)}. ± gives four standard errors of a mean over seeds. A
+          claim holds if this interval overlaps the allowed one. Computed here in
+          ${Math.round(milliseconds)} ms; the program computes the same:`}
       </p>
       <Code name={t`command`} text={command(request)} />
     </>
@@ -151,7 +150,7 @@ function SeenElsewhere({ bug, shown }: { bug: keyof typeof SEEN_BY; shown: strin
   return (
     <p>
       <Button onClick={() => showBugIn(figure)}>
-        {t`Put it into “${FIGURE_NAMES[figure]}”, which does`}
+        {t`Put it into “${FIGURE_NAMES[figure]}”, which detects it`}
       </Button>
     </p>
   );
@@ -263,9 +262,9 @@ function Trained() {
       <h3>{t`Figures that train`}</h3>
       <p>
         {t`Some figures train dozens of networks, which takes half a minute on two cores each. They
-        show the effect of warm-up, the learning rates that a norm allows, all placements in
-        comparison, and how deep a stack can be trained. The program runs them, and also the figures
-        above. It draws in the terminal, as SVG and as one page.`}
+        show the effect of warm-up, the learning rates that a norm allows, a comparison of all
+        placements, and how deep a stack can be trained. The program runs these figures and the ones
+        above. It draws them in the terminal, as SVG or as one page.`}
       </p>
       {trained && (
         <Code

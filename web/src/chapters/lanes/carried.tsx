@@ -39,10 +39,11 @@ export function CarriedLanes() {
   return (
     <>
       <p>
-        {t`In mHC every A is doubly stochastic. Such a matrix keeps the mean of the lanes and amplifies
-          nothing, and the same is true of a product of many. Suppose that training has moved the numbers
-          of mHC, so that at each sublayer a lane takes ${percent(taken(kernels.lanes.numbers(moved)), 2)}
-          from the others, on average over the numbers that are drawn here.`}
+        {t`In mHC every A is doubly stochastic. Such a matrix keeps the mean of the lanes and
+          amplifies nothing. The same is true of a product of many. Suppose that training has
+          changed the numbers of mHC. At each sublayer a lane now takes
+          ${percent(taken(kernels.lanes.numbers(moved)), 2)} from the others, on average over the
+          numbers drawn here.`}
       </p>
       <DifferenceGuess left={kernels.lanes.carried(moved).left} />
       {state.guess.value !== 'none' && <Answer />}
@@ -69,7 +70,7 @@ function leftWords(left: Carried['left']): string {
   const one = left.findIndex((v) => v !== null && v <= ONE);
   return one === -1
     ? t`After ${left.length} sublayers ${percent(left.at(-1) ?? NaN, 2)} of a difference is left.`
-    : t`From sublayer ${one + 1} on less than a hundredth of a difference is left: the lanes have become one.`;
+    : t`From sublayer ${one + 1} on less than a hundredth of a difference is left: the lanes have become equal.`;
 }
 
 function Answer() {
@@ -82,7 +83,7 @@ function Answer() {
         <RowList />
         <Slider label={t`Layers`} item={state.depth} />
         <Slider label={t`Even mixing`} item={state.even} format={(share) => percent(share)} />
-        <Checkbox label={t`Learned numbers have moved`} item={state.moved} />
+        <Checkbox label={t`Learned numbers have changed`} item={state.moved} />
         <TextField label={t`Seed`} item={state.seed} />
         <MoveAgain />
       </div>
@@ -102,22 +103,23 @@ function Answer() {
         ))}
         <li class="remark" style={{ borderColor: 'var(--theory)' }} data-carried="even">
           <strong>{t`Even mixing.`}</strong>{' '}
-          {t`Each lane takes ${percent(state.even.value)} at each sublayer, as much from every other.`}{' '}
+          {t`Each lane takes ${percent(state.even.value)} from the others at each sublayer, in equal parts.`}{' '}
           {leftWords(even.left)}
         </li>
       </ul>
       <p>
         <Trans>
-          So how soon lanes become one depends on how much each A mixes. mHC starts with hardly any
-          mixing (take back the move to see it). A report on Identity-HC of 2026 found both in
-          trained models: single A near the identity, and products near the even mean.
+          So how soon lanes become equal depends on how much each A mixes. mHC starts with hardly
+          any mixing (undo the change to see it). A report on Identity-HC of 2026 found both in
+          trained models: each single A is near the identity, and their products are near the even
+          mean.
         </Trans>
       </p>
       <p>
         <Trans>
-          By the gain a stream, or a gradient, can grow. The paper of mHC measured about 3000 for
-          hyper-connections in its test model of 27 billion parameters, and 1.6 for mHC, whose
-          Sinkhorn ends after 20 rounds, a little before A is doubly stochastic.
+          The gain says how much a stream or a gradient can grow. The mHC paper measured about 3000
+          for hyper-connections in its test model of 27 billion parameters, and 1.6 for mHC. mHC
+          stops Sinkhorn’s iteration after 20 rounds, so A is not quite doubly stochastic.
         </Trans>
       </p>
       {!rows.some(({ row }) => row === chosen) && (
@@ -149,9 +151,9 @@ function Charts({ curves }: { curves: readonly CarriedCurves[] }) {
   return (
     <div class="charts">
       <LineChart
-        name={t`What is left of a difference between lanes`}
+        name={t`Remaining difference between lanes`}
         xLabel={t`sublayers`}
-        yLabel={t`1: all, 0: the lanes are one`}
+        yLabel={t`1: all, 0: the lanes are equal`}
         x={sublayers}
         curves={of('left')}
         atLeast={[0, 1]}
@@ -171,7 +173,7 @@ function Charts({ curves }: { curves: readonly CarriedCurves[] }) {
 export function MoveAgain() {
   return (
     <Button onClick={() => (state.seed.value = (state.seed.value + 1) % 10_000)}>
-      {t`Move them another way`}
+      {t`Draw other changes`}
     </Button>
   );
 }

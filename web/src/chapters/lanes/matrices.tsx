@@ -73,7 +73,7 @@ export function Matrices({ numbers }: { numbers: LaneNumbers }) {
       </table>
       <p class="hint">
         {fixed
-          ? t`Here the stream grows by a lane. Its numbers can be read, not changed.`
+          ? t`Here the stream grows by a lane. These numbers cannot be changed.`
           : t`Type, or use the arrow keys: ±${STEP}; Page Up and Page Down: ±${10 * STEP}.`}
       </p>
     </div>

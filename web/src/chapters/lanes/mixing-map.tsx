@@ -29,7 +29,7 @@ export function MixingMap({ mixing, title }: { mixing: Mixing; title: string }) 
   return (
     <div class="lanes-mixing">
       <Figure
-        name={t`${title}: what each sublayer reads of those before it. The table that follows has the numbers.`}
+        name={t`${title}: what each sublayer reads of the sublayers before it. The table that follows has the numbers.`}
         title={title}
         width={760}
         height={(width) => layoutOf(width, mixing).height}

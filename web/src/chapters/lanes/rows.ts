@@ -5,7 +5,7 @@ import { t } from '../../language/text';
 export const ROWS = {
   own: {
     label: t`your own`,
-    words: t`The same numbers at every sublayer, as you set them. F reads through a norm, as in pre-norm.`,
+    words: t`Every sublayer has the numbers that you set. F reads through a norm, as in pre-norm.`,
   },
   pre: {
     label: t`pre-norm`,
@@ -13,7 +13,7 @@ export const ROWS = {
   },
   post: {
     label: t`post-norm`,
-    words: t`One lane, which goes through a norm after every sum, so that what is old gets fainter.`,
+    words: t`One lane, which goes through a norm after every sum, so that older parts become smaller.`,
   },
   x0: {
     label: t`x₀ again`,
@@ -25,7 +25,7 @@ export const ROWS = {
   },
   'residual-dual': {
     label: 'ResiDual',
-    words: t`Lane 1 is post-norm and is read. Lane 2 only collects, so the gradient has a path past the norms.`,
+    words: t`Lane 1 is post-norm and is read. Lane 2 only adds up, so the gradient has a path past the norms.`,
   },
   siamese: {
     label: 'SiameseNorm',
@@ -33,7 +33,7 @@ export const ROWS = {
   },
   hyper: {
     label: t`hyper-connections`,
-    words: t`All numbers are learned, without a bound. At the start sublayers read one lane in turn, and each lane is a pre-norm stream.`,
+    words: t`All numbers are learned, without a bound. At the start each sublayer reads one lane, in turn, and each lane is a pre-norm stream.`,
   },
   mhc: {
     label: 'mHC',
@@ -57,7 +57,7 @@ export const ROWS = {
   },
   'block-attention-residuals': {
     label: t`Attention Residuals, in blocks`,
-    words: t`The same with a lane for each block of layers, within which sublayers add to one lane.`,
+    words: t`Like Attention Residuals, but with a lane for each block of layers. The sublayers of a block add to its lane.`,
   },
 } as const;
 

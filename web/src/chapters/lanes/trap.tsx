@@ -88,14 +88,14 @@ function lanes(): number[] {
 
 function words(part: number): string {
   if (part < 1e-9) {
-    return t`All lanes are equal, so each row of the gradient of A has the same number three times: A cannot
-      tell from which lane to take more. After Sinkhorn, where rows must keep the sum 1, nothing is left.
-      However long it trains, A learns nothing from these lanes.`;
+    return t`All lanes are equal, so each row of the gradient of A has the same number three times:
+      A cannot tell from which lane to take more. Sinkhorn keeps the row sums at 1, so the gradient
+      of the logits is 0. A learns nothing from these lanes, however long it trains.`;
   }
   const size = t`The largest gradient of a logit is ${roundNumber(part, 2)} of the largest of A.`;
   const rest =
     part < 0.01
-      ? t`The lanes differ, but with such logits Sinkhorn hardly passes a gradient on: A learns slowly.`
+      ? t`The lanes differ, but with such logits Sinkhorn passes on hardly any gradient: A learns slowly.`
       : t`The lanes differ, so A can learn.`;
   return `${size} ${rest}`;
 }

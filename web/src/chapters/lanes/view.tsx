@@ -27,8 +27,9 @@ export function LanesChapter() {
       <p>
         <Trans>
           X has n lanes for each token. Three small tables of numbers say what a sublayer does with
-          them: <i>a</i> how much it reads of each lane, <i>b</i> how much of its result it writes
-          to each, and the matrix <i>A</i> what of each lane goes on into which.
+          them. <i>a</i> says how much it reads of each lane. <i>b</i> says how much of its result
+          it writes to each lane. The matrix <i>A</i> says how much of each lane goes on into each
+          lane.
         </Trans>
       </p>
       <Formula block tex={FORMULA} />
@@ -40,7 +41,7 @@ export function LanesChapter() {
         </Trans>
       </p>
       <OneSublayer />
-      <h3>{t`Who does this`}</h3>
+      <h3>{t`Models with several lanes`}</h3>
       <Models />
       <Advanced />
       <h3>
@@ -56,29 +57,29 @@ export function LanesChapter() {
       </h3>
       <p>
         <Trans>
-          All lanes begin as copies of the embedding. If they are read and written alike, they stay
-          equal, and then A has nothing to learn from. The gradient of one entry of A is the dot
-          product of two vectors: the gradient that comes back to the lane it writes to, and the
-          lane it reads from. mHC makes A of learned numbers, its logits, by Sinkhorn’s iteration,
-          which divides rows and columns by their sums in turn.
+          All lanes begin as copies of the embedding. If they are read and written with equal
+          weights, they stay equal, and A has nothing to learn from. The gradient of one entry of A
+          is the dot product of two vectors: the gradient of the lane that it writes to, and the
+          lane that it reads from. mHC computes A from learned numbers, its logits, by Sinkhorn’s
+          iteration, which divides rows and columns by their sums, alternating.
         </Trans>
       </p>
       <Trap />
       <p>
         <Trans>
-          Something must break the tie. In hyper-connections sublayers take turns in reading single
-          lanes. mHC also writes to one lane more than to the others, in turn, and a wide residual
+          Something must break the symmetry. In hyper-connections each sublayer reads a single lane,
+          in turn. mHC also writes more to one lane than to the others, in turn. A wide residual
           writes to each lane with a different weight. In your own numbers above, unequal <i>b</i>{' '}
-          does it.
+          breaks it.
         </Trans>
       </p>
       <p class="hint">
         <Trans>
-          The numbers of the rows (those at the start of training), M and the products of A come
-          from the library. <ChapterLink to="lab">The lab</ChapterLink> compares M and the products
+          The library computes the numbers of the arrangements (at the start of training), M and the
+          products of A. <ChapterLink to="lab">The lab</ChapterLink> compares M and the products
           with measured streams (depth-mixing, lanes, composite-gain). The results in the first
           table, and the gains of mHC’s test model, come from the papers. The values moved follow
-          from the formulas, or come from the papers too.
+          from the formulas or come from the papers.
         </Trans>
       </p>
     </>
@@ -94,9 +95,9 @@ function Advanced() {
   return (
     <p class="card">
       <Trans>
-        <AdvancedMark /> The rest of this chapter is for readers who are at home with products of
-        matrices. It asks what many sublayers make of these numbers together. The tutorial goes on
-        without it: <ChapterLink to="axes">which axes a norm averages over</ChapterLink>.
+        <AdvancedMark /> The rest of this chapter is for readers who know products of matrices. It
+        shows the combined effect of many sublayers. You can skip it and go on with{' '}
+        <ChapterLink to="axes">which axes a norm averages over</ChapterLink>.
       </Trans>
     </p>
   );
@@ -113,18 +114,18 @@ function Reason() {
     <>
       <p>
         <Trans>
-          So far each token has had one stream of d_model numbers, and all layers share it. What
-          early layers have found, what late layers need, the path of the gradient: everything is
-          one sum. A wider stream would have more room, but it would also enlarge every matrix of
+          So far each token has had one stream of d_model numbers, and all layers share it. This one
+          sum holds the results of early layers, the inputs of late layers and the path of the
+          gradient. A wider stream would have more room, but it would also enlarge every matrix of
           every sublayer.
         </Trans>
       </p>
       <p>
         <Trans>
           Several lanes give room without that cost. Imagine n copies of the stream side by side. A
-          sublayer reads one blend of them, a vector of the old width, and computes as before. It
-          adds its result to every lane, to some more than to others. Meanwhile the lanes go on past
-          it, and may be mixed.
+          sublayer reads a weighted sum of them, a vector of the old width, and computes as before.
+          It adds its result to every lane, with a weight for each. The lanes themselves go past the
+          sublayer, and may be mixed.
         </Trans>
       </p>
     </>
@@ -136,14 +137,14 @@ function Models() {
     <>
       <p>
         <Trans>
-          In 2026 two of the largest open models left the single stream, each in its own direction,
-          and a third way came to Megatron-LM. The papers measured the gain on smaller test models,
-          with and without the new stream:
+          In 2026 two of the largest open models replaced the single stream, each in its own way.
+          Megatron-LM added a third way. The papers measured the gain on smaller test models, with
+          and without the new stream:
         </Trans>
       </p>
       <div class="lanes-models">
         <DataTable
-          caption={t`What they do, and what it costs`}
+          caption={t`What each model does, and what it costs`}
           visible
           columns={[t`model`, t`its stream`, t`values moved / d`, t`its paper’s test model`]}
           rows={MODELS.map(([source, model, ...cells]) => ({
@@ -183,13 +184,7 @@ const MODELS = [
     t`10 with 4 lanes`,
     t`none published yet`,
   ],
-  [
-    '',
-    t`Llama, GPT-2 and most others`,
-    t`one lane, pre-norm`,
-    '4',
-    t`what the others compare with`,
-  ],
+  ['', t`Llama, GPT-2 and most others`, t`one lane, pre-norm`, '4', t`the baseline of the others`],
 ];
 
 function OneSublayer() {
@@ -223,15 +218,15 @@ function Values() {
     <>
       <p class="hint">
         <Trans>
-          A path is as wide as its number; a dashed one is negative. F is not computed here: f
-          stands for whatever it gives.
+          The width of a path shows its number; a dashed path is negative. F is not computed here: f
+          stands for any output of F.
         </Trans>
       </p>
       <div class="controls">
         <Choice
           label={t`The lanes of X`}
           item={state.lanesAre}
-          labels={{ different: t`different`, alike: t`all alike` }}
+          labels={{ different: t`different`, alike: t`all equal` }}
         />
         <Button onClick={() => (state.values.value = (state.values.value + 1) % 10_000)}>
           {t`Draw other values`}
@@ -331,15 +326,15 @@ function Mixing() {
       <Formula block tex={MIXING} />
       <p>
         <Trans>
-          So every stream has one picture, the depth-mixing matrix M. A row is a sublayer that
-          reads, a column is what it reads; a layer has two sublayers. Colours compare within a row,
-          because F normalizes what it reads.
+          So the depth-mixing matrix M describes every stream. Each row is a sublayer, and the
+          columns are what it reads. A layer has two sublayers. Compare colours only within a row,
+          because F normalizes its input.
         </Trans>
       </p>
       <p>
         <Trans>
-          A norm in the stream is no matrix: its divisor differs from token to token. M has one
-          factor in its place, the divisor for an x and f’s that are uncorrelated and of one size.
+          A norm in the stream is not a matrix: its divisor differs from token to token. M has one
+          factor in its place: the divisor for an x and f’s that are uncorrelated and of equal size.
           In post-norm this is √2 at every sublayer.
         </Trans>
       </p>
@@ -350,7 +345,7 @@ function Mixing() {
           <Choice
             label={t`Learned numbers`}
             item={state.learned}
-            labels={{ start: t`at the start`, moved: t`moved` }}
+            labels={{ start: t`at the start`, moved: t`changed` }}
           />
         )}
         {moves(name) && choice.moved && <MoveAgain />}
@@ -369,12 +364,14 @@ function Mixing() {
             <li>{t`Pre-norm reads everything with the same weight: every entry is 1.`}</li>
             <li>
               <Trans>
-                Post-norm divides the whole sum at every sublayer, by √2 here, so old entries fade.
+                Post-norm divides the whole sum at every sublayer, by √2 here, so older entries
+                become smaller.
               </Trans>
             </li>
             <li>
               <Trans>
-                mHC starts with stripes, because lanes take turns at being read and written most.
+                mHC starts with stripes, because each sublayer reads and writes one lane most, in
+                turn.
               </Trans>
             </li>
             <li>
@@ -384,8 +381,8 @@ function Mixing() {
             </li>
             <li>
               <Trans>
-                Attention Residuals start with a mean. For F, which reads through a norm, that is
-                pre-norm.
+                Attention Residuals start with a mean. F reads through a norm, so for F this is the
+                same as pre-norm.
               </Trans>
             </li>
           </ul>

@@ -18,11 +18,11 @@ export function cellWords(mixing: Mixing, row: number, column: number): string {
   const weight = mixing[row][column];
   if (weight === null) return t`This weight is not a finite number.`;
   const most = largest(mixing[row].map((v) => v ?? 0));
-  const what = column === 0 ? t`the embedding x` : t`what sublayer ${column} has written`;
+  const what = column === 0 ? t`the embedding x` : t`the output of sublayer ${column}`;
   const share =
     Math.abs(weight) >= most * (1 - 1e-9)
-      ? t`nothing has a larger weight there`
-      : t`the largest weight there is ${roundNumber(most, 3)}`;
+      ? t`no weight of its row is larger`
+      : t`the largest weight of its row is ${roundNumber(most, 3)}`;
   return t`${capital(readerName(mixing, row))} reads ${what} with weight ${roundNumber(weight, 3)}; ${share}.`;
 }
 
@@ -40,11 +40,13 @@ export function lastWords(mixing: Mixing): string {
   ];
   const name = capital(readerName(mixing, row));
   if (most === 0) return t`${name} reads nothing of the sublayers before it.`;
-  if (most - least < 1e-6 * most) return t`${name} reads all sublayers before it alike.`;
+  if (most - least < 1e-6 * most)
+    return t`${name} reads all sublayers before it with equal
+    weights.`;
   if (first < 0.5 * last && last > 0.99 * most) {
     return first === 0
-      ? t`${name} reads nothing of the first one.`
-      : t`${name} reads the first one ${roundNumber(last / first, 2)} times less than the one before it.`;
+      ? t`${name} reads nothing of the first sublayer.`
+      : t`${name} reads the first sublayer ${roundNumber(last / first, 2)} times less than the previous one.`;
   }
   const alternates = sizes.some(
     (v, i) => i > 1 && v < sizes[i - 1] * 0.9 && sizes[i - 1] > sizes[i - 2] * 1.1,
@@ -62,12 +64,13 @@ function spreadWords(name: string, { most, least, alternates }: Spread): string 
   const factor = roundNumber(most / least, 2);
   if (alternates) {
     return least === 0
-      ? t`${name} reads some of those before it more than others, and some not at all.`
-      : t`${name} reads some of those before it more than others: the weights differ by up to a factor of ${factor}.`;
+      ? t`${name} reads some of the sublayers before it more than others, and some not at all.`
+      : t`${name} reads some of the sublayers before it more than others: the weights differ by up to a factor of ${factor}.`;
   }
   return least === 0
-    ? t`${name} reads those before it with different weights, and some not at all.`
-    : t`${name} reads those before it with weights that differ by up to a factor of ${factor}.`;
+    ? t`${name} reads the sublayers before it with different weights, and some not at all.`
+    : t`${name} reads the sublayers before it with weights that differ by up to a factor of
+      ${factor}.`;
 }
 
 const NEAR = 1e-3; // tolerance for sums that should be 1
@@ -78,8 +81,8 @@ export function numbersWords(numbers: LaneNumbers): string[] {
   if (lanes === 1 && lanesAfter === 1) return oneLaneWords(numbers);
   const isEven = largest(write.map((v) => v - write[0])) < NEAR;
   const written = isEven
-    ? t`All lanes are written alike.`
-    : t`The lanes are not written alike, so they become different.`;
+    ? t`All lanes are written with equal weights.`
+    : t`The lanes are written with different weights, so they become different.`;
   return [
     carryWords(lanes, lanesAfter, carry),
     lanesAfter === lanes ? written : '',

@@ -25,7 +25,7 @@ export function FeatureMap({ rows }: FeatureMapProps) {
   const nameOf = (row: number) => (row === rows.length - 1 ? t`the end` : t`layer ${row}`);
   return (
     <Figure
-      name={t`${title}: a row for what each layer reads, from below. The table that follows has the numbers.`}
+      name={t`${title}: one row for the input of each layer, from the bottom up. The table that follows has the numbers.`}
       title={title}
       height={HEAD + ROW * rows.length + FOOT}
       draw={(width) => <Map rows={rows} order={order} nameOf={nameOf} width={width} />}

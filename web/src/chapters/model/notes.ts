@@ -1,10 +1,10 @@
 /** The speaker's notes, one for each step of a presentation. */
 export const notes = [
-  t`Take a prompt from the room. All that follows is measured on it, in a network that was trained with this project’s own program.`,
-  t`It grows fast, then levels off and even shrinks. The middle layers add least, the last one adds much. Ask why the last layer is different.`,
-  t`Look for the bright columns: single features that are much larger than the rest. They are not there at layer 0; they appear by layer 2, and change at the end.`,
+  t`Take a prompt from the audience. Everything that follows is measured on it, in a network that this project’s own program has trained.`,
+  t`The stream grows fast, then levels off and even shrinks. The middle layers add least, the last one adds much. Ask why the last layer is different.`,
+  t`Look for the bright columns: single features that are much larger than the rest. They do not exist at layer 0; they appear by layer 2, and change at the end.`,
   t`Each dot is one γ. All began at 1. Ask what a γ near 0 means for that feature.`,
-  t`Let the room bet on the layer that is missed most. Then show the bars.`,
+  t`Let the audience guess which layer is needed most. Then show the bars.`,
 ];
 
 import { t } from '../../language/text';

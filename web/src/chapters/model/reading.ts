@@ -34,6 +34,6 @@ let loading: Promise<ArrayBuffer> | undefined;
 function network(): Promise<ArrayBuffer> {
   return (loading ??= networkFile().catch(() => {
     loading = undefined; // allows another try
-    throw new Error(t`The network could not be loaded; is the server still there?`);
+    throw new Error(t`The network could not be loaded. Is the server still running?`);
   }));
 }

@@ -32,7 +32,7 @@ export function SkipBars(props: SkipBarsProps) {
     >
       <DataTable
         caption={t`${title}, in nats per byte`}
-        columns={[t`without`, t`loss`, t`more than the whole network`]}
+        columns={[t`without`, t`loss`, t`increase over the whole network`]}
         rows={[
           { head: t`nothing`, cells: [whole.loss, 0], data: { without: 'nothing' } },
           ...without.map(({ loss }, i) => ({

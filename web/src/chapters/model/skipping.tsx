@@ -17,8 +17,8 @@ export function Skipping({ prompt, reading }: Shown) {
       <p>
         <Trans>
           A residual network works without one of its layers: where F is skipped, s = x + 0 · F(x) =
-          x still brings all that was there before. Without the residual nothing would come through.
-          So every layer can be taken out, to see what is missed. Guess first.
+          x still carries everything from before. Without the residual nothing would pass. So each
+          layer can be left out to see how much it is needed. Guess first.
         </Trans>
       </p>
       <GuessCard

@@ -19,8 +19,8 @@ function prompt(initial: string): Field<string> {
       throw new FieldError(
         plural(
           length,
-          'has {n} byte, must have from 2 to {most}',
-          'has {n} bytes, must have from 2 to {most}',
+          'has {n} byte; it must have from 2 to {most}',
+          'has {n} bytes; it must have from 2 to {most}',
           { most: CONTEXT },
         ),
       );
@@ -30,12 +30,12 @@ function prompt(initial: string): Field<string> {
 
 export const PROMPTS = [
   {
-    name: t`Revelation, never read`,
+    name: t`Revelation, not in training`,
     prompt:
       'And I saw a new heaven and a new earth: for the first heaven and the first earth were ',
   },
   {
-    name: t`Genesis, learned`,
+    name: t`Genesis, in training`,
     prompt: 'In the beginning God created the heaven and the earth. And the ',
   },
   {

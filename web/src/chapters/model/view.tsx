@@ -28,11 +28,12 @@ export function RealModel() {
     <div ref={element}>
       <p>
         <Trans>
-          In trained models the stream has grown, some features dwarf the others, and some layers
-          are hardly missed. This makes them hard to quantize and easy to prune, and none of it is
-          there at the start. The stacks of the other chapters have their first weights, or were
-          trained for seconds. This network has been trained, byte by byte, on nine tenths of the
-          King James Bible. Give it a text, and see what training has made of stream and norms.
+          In trained models the stream has grown, some features are much larger than the others, and
+          some layers are hardly needed. This makes the models hard to quantize and easy to prune.
+          At the start of training none of it exists. The stacks of the other chapters have their
+          initial weights, or were trained for seconds. This network was trained, byte by byte, on
+          nine tenths of the King James Bible. Give it a text, and see how training has changed the
+          stream and the norms.
         </Trans>
       </p>
       {networkMissing === '' ? <Prompted /> : <p>{networkMissing}</p>}
@@ -64,9 +65,9 @@ function Results({ prompt, reading }: Shown) {
   return (
     <>
       <p class="hint">
-        {t`Pre-norm, ${layers} layers, width ${width}, ${grouped(parameters)} weights. It reads up to
-          ${context} bytes: small enough for this page, too small to write well. It goes on with the
-          likeliest byte each time:`}
+        {t`The network is pre-norm with ${layers} layers, width ${width} and ${grouped(parameters)}
+          weights. It reads up to ${context} bytes. It is small enough for this page, but too small
+          to write well. It continues with the most likely byte each time:`}
       </p>
       <Continuation prompt={prompt} prediction={reading.whole} />
       <NextBytes whole={reading.whole} />
@@ -75,22 +76,24 @@ function Results({ prompt, reading }: Shown) {
       <h3>{t`A few features stand out`}</h3>
       <p>
         {t`Training does not treat features alike.`} {featureWords(rows)}{' '}
-        {t`In large language models single features are many times, some of them thousands of times, the
-          rest. A format with few bits and one shared scale then has hardly any bits left for the others: that is what makes such models hard to quantize.`}
+        {t`In large language models single features are many times larger than the rest, some of
+          them thousands of times. A format with few bits and one shared scale then has hardly any
+          bits left for the other features. This makes such models hard to quantize.`}
       </p>
       <PromptList />
       <FeatureMap rows={rows} />
       <h3>{t`What γ has learned`}</h3>
       <p>
         {t`Every γ starts at 1, the dashed line.`} {gammaWords(gammas)}{' '}
-        {t`A sublayer reads less of a feature whose γ is small; but what counts is γ times the weights after it, so this is a hint, not a proof.`}
+        {t`A sublayer reads less of a feature whose γ is small. But its effect also depends on the weights after γ, so this is a hint, not a proof.`}
       </p>
       <GammaDots gammas={gammas} />
       <h3>{t`Leave a layer out`}</h3>
       <Skipping prompt={prompt} reading={reading} />
       <p>
         <Trans>
-          <ChapterLink to="lab">The lab</ChapterLink> measures such things on stacks of every kind.
+          <ChapterLink to="lab">The lab</ChapterLink> makes such measurements on stacks of every
+          kind.
         </Trans>
       </p>
     </>
@@ -117,7 +120,7 @@ function Growth({ reading }: { reading: PromptReading }) {
       <PromptList />
       <div class="charts">
         <LineChart
-          name={t`Size of the stream, and of what is added to it`}
+          name={t`Size of the stream and of its branches`}
           xLabel={t`layer (½: after its attention)`}
           yLabel="RMS"
           x={places}

@@ -26,11 +26,11 @@ test('the price: what the first layer, those between and the last add', () => {
   const words = (...branch: number[]) =>
     priceWords({ stream: Array.from({ length: branch.length + 1 }, () => 2), branch });
   expect(words(2, 2, 1, 1, 0.5, 0.5)).toBe(
-    'A branch adds to the stream, on average, 100 % of its size in the first layer, 50 % in those ' +
-      'between and 25 % in the last. So each layer has less say than those before it.',
+    'On average a branch adds 100 % of the stream’s size in the first layer, 50 % in the middle ' +
+      'layers and 25 % in the last. So each layer changes the stream less than the layers before it.',
   );
-  expect(words(2, 2, 1, 1, 3, 3)).toContain('The layers between pay the price; the last one');
-  expect(words(1, 1, 2, 2, 3, 3)).toContain('later layers do not do less');
+  expect(words(2, 2, 1, 1, 3, 3)).toContain('The middle layers pay the price. The last one');
+  expect(words(1, 1, 2, 2, 3, 3)).toContain('later layers do not change the stream less');
 });
 
 test('features: the largest first, and how far it is from the median', () => {

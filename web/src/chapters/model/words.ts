@@ -35,17 +35,18 @@ export function priceWords(reading: Growth): string {
   const of = (from: number, to?: number) => mean(share.slice(from, to));
   const [first, between, last] = [of(0, 2), of(2, -2), of(-2)];
   const [a, b, c] = [first, between, last].map((part) => percent(part, 2));
-  const size = t`A branch adds to the stream, on average, ${a} of its size in the first layer, ${b} in those between
-    and ${c} in the last.`;
+  const size = t`On average a branch adds ${a} of the stream’s size in the first layer, ${b} in the
+    middle layers and ${c} in the last.`;
   return `${size} ${trendWords(first, between, last)}`;
 }
 
 function trendWords(first: number, between: number, last: number): string {
   if (between >= first)
-    return t`Here later layers do not do less: they have learned larger branches.`;
+    return t`Here later layers do not change the stream less: they have learned larger branches.`;
   return last > between
-    ? t`The layers between pay the price; the last one has learned a branch large enough not to.`
-    : t`So each layer has less say than those before it.`;
+    ? t`The middle layers pay the price. The last one has learned a branch that is large enough to
+      avoid it.`
+    : t`So each layer changes the stream less than the layers before it.`;
 }
 
 /** The features by their size at the end, the largest first. */
@@ -111,8 +112,8 @@ export function skipWords({ whole, withoutLayer }: PromptReading): string {
   const losses = t`The whole network’s loss on this prompt is ${a} nats per byte. Without layer ${worst} it is ${b}, without
     layer ${least} only ${c}.`;
   if (worst !== 0) return losses;
-  const reason = t`The first layer makes of single bytes what all others read: without it they read what they have
-    never seen.`;
+  const reason = t`The first layer turns single bytes into the input of all later layers. Without
+    it, they get inputs that they never saw in training.`;
   return `${losses} ${reason}`;
 }
 

@@ -38,7 +38,7 @@ export function Curves({ table }: { table: Placement[] }) {
       <div class="controls">
         <PlacementList table={table} />
         <Slider label={t`Layers`} item={state.layers} />
-        <Choice label={t`First weights`} item={state.first} labels={FIRST_WEIGHTS} />
+        <Choice label={t`Initial weights`} item={state.first} labels={FIRST_WEIGHTS} />
         <TextField label={t`Seed`} item={state.seed} />
       </div>
       <Measured />
@@ -48,7 +48,7 @@ export function Curves({ table }: { table: Placement[] }) {
 
 function Measured() {
   if (measureProblem.value) {
-    return <p>{t`These stacks cannot be measured; the reason stands beside the text.`}</p>;
+    return <p>{t`These stacks cannot be measured; see the message beside the text.`}</p>;
   }
   if (measured.value) return <Charts />;
   return <Wait height={[860, 455, 455]}>{t`The stacks are being measured.`}</Wait>;

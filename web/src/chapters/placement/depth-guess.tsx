@@ -52,8 +52,9 @@ function Question({ pre, post }: { pre: number; post: number }) {
       }}
       right={arrives(pre) && arrives(post) ? 'both' : one}
       item={state.deep}
-      reply={t`With PyTorch’s first weights layer 0 gets ${roundNumber(pre, 2)} times the last layer’s gradient in
-        pre-norm, and ${roundNumber(post, 2)} times in post-norm, where it meets ${2 * LAYERS} norms.`}
+      reply={t`With PyTorch’s initial weights layer 0 gets ${roundNumber(pre, 2)} times the last
+        layer’s gradient in pre-norm, and ${roundNumber(post, 2)} times in post-norm, where it
+        passes ${2 * LAYERS} norms.`}
     />
   );
 }

@@ -22,10 +22,10 @@ export const FACTORS = {
     none: { label: '× 1', tex: '' },
     'scaled-branch': { label: '× 1/√N', tex: String.raw`\tfrac{1}{\sqrt{N}}\,` },
     completep: { label: '× 2/N', tex: String.raw`\tfrac{2}{N}\,` },
-    rezero: { label: '× α', note: t`learned, 0 at first`, tex: String.raw`\alpha\,` },
+    rezero: { label: '× α', note: t`learned, initially 0`, tex: String.raw`\alpha\,` },
     layerscale: {
       label: '⊙ λ',
-      note: t`learned, small at first`,
+      note: t`learned, initially small`,
       tex: String.raw`\lambda \odot `,
     },
   },

@@ -25,5 +25,5 @@ test('of many long texts the newest are kept', () => {
 
 test('too long a text is refused in words', () => {
   const tooLong = () => field.read('x'.repeat(5001));
-  expect(tooLong).toThrow('has 5,001 characters, may have at most 5,000');
+  expect(tooLong).toThrow('has 5,001 characters; at most 5,000 are allowed');
 });

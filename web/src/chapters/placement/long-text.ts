@@ -29,7 +29,7 @@ export function longText(maxLength: number): Field<string> {
       }
       if (text.length <= maxLength) return text;
       const [has, most] = [text.length, maxLength].map((n) => n.toLocaleString('en'));
-      throw new FieldError(t`has ${has} characters, may have at most ${most}`);
+      throw new FieldError(t`has ${has} characters; at most ${most} are allowed`);
     },
   };
 }

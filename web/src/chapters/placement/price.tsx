@@ -21,11 +21,11 @@ export function Price({ table }: { table: Placement[] }) {
       <div class="controls">
         <PlacementList table={table} />
         <Slider label={t`Layers`} item={state.layers} />
-        <Choice label={t`First weights`} item={state.first} labels={FIRST_WEIGHTS} />
+        <Choice label={t`Initial weights`} item={state.first} labels={FIRST_WEIGHTS} />
       </div>
       {stacks && <Turns stacks={stacks} />}
       {measureProblem.value === '' && !stacks && (
-        <Wait height={[400, 375, 375]}>{t`The turns are being measured.`}</Wait>
+        <Wait height={[400, 375, 375]}>{t`The angles are being measured.`}</Wait>
       )}
     </div>
   );
@@ -57,7 +57,7 @@ const FROM_ZERO = [0, 0] as const;
 export function priceWords(stacks: readonly Pick<Shown, 'placement' | 'measurement'>[]): string {
   const of = (name: string) => stacks.find(({ placement }) => placement === name)!.measurement.turn;
   const [pre, post] = [of('pre'), of('post')];
-  if (pre.length === 1) return t`One layer has no later ones to compare with.`;
+  if (pre.length === 1) return t`A single layer has no later layer to compare with.`;
   const [a, b, c, d] = [pre[0], pre.at(-1)!, post[0], post.at(-1)!].map(degrees);
   const shown = t`Pre-norm turns the stream by ${a} in the first layer and by ${b} in the last. Post-norm turns it
     by ${c} in the first layer and by ${d} in the last.`;
@@ -71,8 +71,8 @@ const left = (turn: readonly number[]) => turn.at(-1)! / turn[0];
 
 function conclusion(pre: number, post: number): string {
   if (pre > 0.8 * post) {
-    return t`So pre-norm’s later layers lose no more here than post-norm’s: with these first weights branches
-      are small beside the stream, or the stack has few layers.`;
+    return t`So pre-norm’s later layers lose no more here than post-norm’s: with these initial
+      weights branches are small relative to the stream, or the stack has few layers.`;
   }
   const [a, b] = [pre, post].map((ratio) => roundNumber(ratio, 2));
   return t`This is the price: pre-norm’s last layer turns the stream ${a} times as far as its first, post-norm’s

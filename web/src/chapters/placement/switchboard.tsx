@@ -39,7 +39,7 @@ function Named({ arrangement, row }: { arrangement: Arrangement; row: Placement 
       <p>
         <strong data-name>{row?.name ?? OWN}</strong>
         {' · '}
-        {row ? translated(row.usedBy) : t`no row of the library’s table; it runs all the same`}
+        {row ? translated(row.usedBy) : t`not in the library’s table, but it runs`}
       </p>
       <Formula block tex={equation(arrangement, state.norm.value)} />
       <Terms arrangement={arrangement} />
@@ -49,12 +49,17 @@ function Named({ arrangement, row }: { arrangement: Arrangement; row: Placement 
 
 // For each symbol: the condition for its use in the equation, its TeX, and its meaning.
 const TERMS: [(a: Arrangement) => boolean, string, string][] = [
-  [(a) => a.skip === 'admin', String.raw`\omega`, t`a learned vector, first measured on one batch`],
-  [(a) => a.gain === 'rezero', String.raw`\alpha`, t`a learned number, 0 at first`],
+  [
+    (a) => a.skip === 'admin',
+    String.raw`\omega`,
+    t`a learned vector, initially measured on one
+    batch`,
+  ],
+  [(a) => a.gain === 'rezero', String.raw`\alpha`, t`a learned number, initially 0`],
   [
     (a) => a.gain === 'layerscale',
     String.raw`\lambda`,
-    t`a learned vector, 0.1 at first (1e-5 from 19 layers on, 1e-6 from 25)`,
+    t`a learned vector, initially 0.1 (1e-5 from 19 layers on, 1e-6 from 25)`,
   ],
   [(a) => a.beforeScale !== 'none', 'l', t`the layer, from 1`],
   [
@@ -89,12 +94,12 @@ function Terms({ arrangement: a }: { arrangement: Arrangement }) {
       {a.initialGain === 'deepnorm' && (
         <li>
           <Trans>
-            The first weights of F (value, output, feed-forward) are multiplied by{' '}
+            The initial weights of F (value, output, feed-forward) are multiplied by{' '}
             <Formula tex={FACTORS.initialGain.deepnorm.tex} />.
           </Trans>
         </li>
       )}
-      {a.finalNorm && <li>{t`After the last layer comes one more norm.`}</li>}
+      {a.finalNorm && <li>{t`One more norm follows the last layer.`}</li>}
     </ul>
   );
 }
@@ -131,7 +136,12 @@ function Factors() {
         {state.scale.value !== 'none' && !state.before.value && (
           <p class="hint">{t`There is no norm before F that this could scale.`}</p>
         )}
-        <Choice label={t`First weights of F`} item={state.weights} labels={labels('initialGain')} />
+        <Choice
+          label={t`Initial weights of
+          F`}
+          item={state.weights}
+          labels={labels('initialGain')}
+        />
       </div>
     </details>
   );

@@ -38,7 +38,7 @@ function Reply({ guess, outcome }: ReplyProps) {
   const isRight = coldFate(outcome) === guess;
   return (
     <p>
-      <strong class={isRight ? 'good' : 'bad'}>{isRight ? t`Right.` : t`Not so.`}</strong>{' '}
+      <strong class={isRight ? 'good' : 'bad'}>{isRight ? t`Right.` : t`Not quite.`}</strong>{' '}
       {verdict(outcome)}
     </p>
   );

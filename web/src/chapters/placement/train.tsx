@@ -93,10 +93,10 @@ function OtherStack() {
   if (items.every(({ value, field }) => value === field.initial)) return null;
   return (
     <p class="remark">
-      {t`These runs take ${state.layers.value} layers with the first weights ${FIRST_WEIGHTS[state.first.value]}, as
-        set above.`}{' '}
+      {t`These runs use ${state.layers.value} layers and the initial weights
+        ${FIRST_WEIGHTS[state.first.value]}, as set above.`}{' '}
       <Button onClick={() => items.forEach((item) => item.reset())}>
-        {t`Take 12 layers and PyTorch’s weights`}
+        {t`Use 12 layers and PyTorch’s weights`}
       </Button>
     </p>
   );
@@ -106,10 +106,10 @@ function OtherStack() {
 function More() {
   return (
     <details>
-      <summary>{t`Layers, first weights, steps and text`}</summary>
+      <summary>{t`Layers, initial weights, steps and text`}</summary>
       <div class="controls">
         <Slider label={t`Layers`} item={state.layers} />
-        <Choice label={t`First weights`} item={state.first} labels={FIRST_WEIGHTS} />
+        <Choice label={t`Initial weights`} item={state.first} labels={FIRST_WEIGHTS} />
         <TextField label={t`Seed`} item={state.seed} />
       </div>
       <div class="controls">
@@ -118,7 +118,7 @@ function More() {
       </div>
       {state.warmup.value > state.steps.value && (
         <p class="hint">
-          {t`The warm-up is longer than the training: its learning rate never gets to ${state.rate.value}.`}
+          {t`The warm-up is longer than the training: its learning rate never reaches ${state.rate.value}.`}
         </p>
       )}
       <TextChoice />
@@ -126,8 +126,8 @@ function More() {
   );
 }
 
-const HINT = t`A text of more than ${grouped(IN_LINK)} characters is not kept in the link. It never leaves
-  this page.`;
+const HINT = t`The link does not keep a text of more than ${grouped(IN_LINK)} characters. The text
+  never leaves this page.`;
 
 function TextChoice() {
   const pasted = state.source.value === 'pasted';
@@ -286,7 +286,7 @@ function Losses({ setup }: { setup: Setup }) {
 const COLUMNS = [
   t`placement`,
   t`layers`,
-  t`first weights`,
+  t`initial weights`,
   t`rate`,
   t`steps`,
   t`seed`,
@@ -315,7 +315,7 @@ function FinishedTable() {
   return (
     <div class="placement-finished">
       <DataTable
-        caption={t`Trained so far: loss on text kept aside, in nats per byte`}
+        caption={t`Runs so far: loss on held-out text, in nats per byte`}
         visible
         columns={COLUMNS}
         rows={rows}

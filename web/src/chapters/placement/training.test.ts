@@ -104,10 +104,14 @@ test('what counts as a difference is what counts in `addnorm study`', () => {
 test('verdicts follow the numbers', () => {
   const of = (without: number, warmed: number) =>
     verdict({ steps: 9, unigram: 3.5, without, with: warmed });
-  expect(of(3.49, 2.8)).toMatch(/^Without warm-up it stalls: the loss stays at 3.49,.* 2.80\.$/);
-  expect(of(NaN, 2.8)).toMatch(/^Without warm-up it diverges/);
-  expect(of(3.45, 3.41)).toMatch(/^In 9 steps it does not train/);
-  expect(of(3.0, 2.8)).toMatch(/^It trains better with warm-up/);
-  expect(of(2.8, 2.75)).toMatch(/^It trains without warm-up: the loss is 2.80, with warm-up 2.75/);
+  expect(of(3.49, 2.8)).toMatch(
+    /^Without warm-up the stack stalls: the loss stays at 3.49,.* 2.80\.$/,
+  );
+  expect(of(NaN, 2.8)).toMatch(/^Without warm-up the stack diverges/);
+  expect(of(3.45, 3.41)).toMatch(/^The stack does not train in 9 steps/);
+  expect(of(3.0, 2.8)).toMatch(/^The stack trains better with warm-up/);
+  expect(of(2.8, 2.75)).toMatch(
+    /^The stack trains without warm-up: the loss is 2.80, with warm-up 2.75/,
+  );
   expect(of(2.8, 3.45)).toMatch(/only 3.45 so far/);
 });

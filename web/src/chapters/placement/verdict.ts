@@ -30,19 +30,19 @@ export function verdict(outcome: Outcome): string {
   const [a, b] = [without, warmed].map(lossText);
   const chance = unigram.toFixed(2);
   if (cold !== 'trains' && !warmedTrains) {
-    return t`In ${steps} steps it does not train: the loss is ${a} without and ${b} with warm-up; byte frequencies alone give ${chance}.`;
+    return t`The stack does not train in ${steps} steps: the loss is ${a} without and ${b} with warm-up; byte frequencies alone give ${chance}.`;
   }
   if (cold !== 'trains') {
     return cold === 'stalls'
-      ? t`Without warm-up it stalls: the loss stays at ${a}, and byte frequencies alone give ${chance}. With warm-up it trains: ${b}.`
-      : t`Without warm-up it diverges, and byte frequencies alone give ${chance}. With warm-up it trains: ${b}.`;
+      ? t`Without warm-up the stack stalls: the loss stays at ${a}, and byte frequencies alone give ${chance}. With warm-up it trains: ${b}.`
+      : t`Without warm-up the stack diverges, and byte frequencies alone give ${chance}. With warm-up it trains: ${b}.`;
   }
   if (warmed < without - LEARNED) {
-    return t`It trains better with warm-up: the loss is ${a} without and ${b} with it; byte frequencies alone give ${chance}.`;
+    return t`The stack trains better with warm-up: the loss is ${a} without and ${b} with it; byte frequencies alone give ${chance}.`;
   }
   return warmedTrains
-    ? t`It trains without warm-up: the loss is ${a}, with warm-up ${b}; byte frequencies alone give ${chance}.`
-    : t`It trains without warm-up: the loss is ${a}, with warm-up only ${b} so far; byte frequencies alone give ${chance}.`;
+    ? t`The stack trains without warm-up: the loss is ${a}, with warm-up ${b}; byte frequencies alone give ${chance}.`
+    : t`The stack trains without warm-up: the loss is ${a}, with warm-up only ${b} so far; byte frequencies alone give ${chance}.`;
 }
 
 export function lossText(loss: number): string {

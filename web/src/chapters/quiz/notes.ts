@@ -1,7 +1,7 @@
 import { t } from '../../language/text';
 
 /** The speaker's notes, one for each step of a presentation. */
-const everyQuestion = t`Let them vote before you click. Click a wrong answer first if many chose it: each has a reply of its own.`;
+const everyQuestion = t`Let the audience vote before you click. Click a wrong answer first if many chose it: each has its own reply.`;
 
 export const notes = [
   t`Seven questions. A show of hands for each answer works well.`,

@@ -34,7 +34,7 @@ export const questions: readonly Question[] = [
       },
       {
         text: t`Both take their statistics from one token alone.`,
-        reply: t`So neither the batch size nor the lengths of other sequences matter, and a token gets the same output in training and when text is written one token at a time.`,
+        reply: t`So neither the batch size nor the lengths of other sequences matter. A token gets the same output in training and when text is written one token at a time.`,
       },
       {
         text: t`BatchNorm cannot subtract the mean from negative values.`,
@@ -56,7 +56,7 @@ export const questions: readonly Question[] = [
     answers: [
       {
         text: t`It makes ∂F/∂x larger.`,
-        reply: t`F is as flat as before. The gradient has a second way, past F.`,
+        reply: t`F is as flat as before. The gradient has a second path, past F.`,
       },
       {
         text: t`It divides the gradient by the deviation of x.`,
@@ -67,7 +67,7 @@ export const questions: readonly Question[] = [
         reply: t`A residual sum has no γ, and works from the first step.`,
       },
       {
-        text: t`It adds the identity, so that the gradient passes as it is:`,
+        text: t`It adds the identity, so that the gradient passes unchanged:`,
         tex: '\\partial y / \\partial x = 1 + \\partial F / \\partial x',
         spoken: t`dy by dx is 1 plus dF by dx`,
         reply: t`With ∂F/∂x near 0 the derivative is near 1. Through many layers without residuals, factors near 0 are multiplied instead, and the gradient vanishes.`,
@@ -115,7 +115,7 @@ export const questions: readonly Question[] = [
       },
       {
         text: t`To let each feature have the scale and offset that serve the model.`,
-        reply: t`Without them every normalized vector has mean 0 and variance 1. With them the model can choose, feature by feature, even to give one its old scale and offset back.`,
+        reply: t`Without them every normalized vector has mean 0 and variance 1. With them the model can choose a scale and an offset for each feature, even the old ones.`,
       },
     ],
     right: 2,
@@ -140,7 +140,7 @@ export const questions: readonly Question[] = [
       {
         tex: '(1 + \\sigma^2)^{50}',
         spoken: t`1 plus σ squared, to the power of 50`,
-        reply: t`Variances would multiply so without norms, if F scaled with its input.`,
+        reply: t`Variances would multiply like this without norms, if F scaled with its input.`,
       },
       {
         tex: '1',
@@ -184,18 +184,18 @@ export const questions: readonly Question[] = [
   },
   {
     id: 'q7',
-    text: t`With the same assumption: by what factor do L sublayers of post-norm and of pre-norm change the gradient that takes the skip connections alone, past every F?`,
+    text: t`With the same assumption, look at the gradient that takes only the skip connections, past every F. By what factor do L sublayers change it in post-norm and in pre-norm?`,
     answers: [
       {
         text: t`By 1 in both.`,
-        reply: t`In pre-norm it is 1. In post-norm that way goes through every norm, which divides the gradient by the deviation of its input.`,
+        reply: t`In pre-norm it is 1. In post-norm that path goes through every norm, which divides the gradient by the deviation of its input.`,
       },
       {
         text: t`By about`,
         tex: '(1 + \\sigma^2)^{-L/2}',
         spoken: t`1 plus σ squared, to the power of minus L over 2`,
         end: t`in post-norm, by 1 in pre-norm.`,
-        reply: t`Each sum of post-norm has variance 1 + σ², so its norm divides the gradient by the root of that, L times. In pre-norm the skip connections are sums alone: the factor is 1 for every L. The whole gradient has the ways through the branches too; with first weights they can make up for it, so post-norm’s may arrive all the same.`,
+        reply: t`Each sum of post-norm has variance 1 + σ², so its norm divides the gradient by the root of that, L times. In pre-norm the skip connections are sums alone: the factor is 1 for every L. The whole gradient also takes the paths through the branches. With initial weights they can compensate, so post-norm’s gradient may still arrive.`,
       },
       {
         text: t`By 1 in post-norm, by about`,
@@ -206,7 +206,7 @@ export const questions: readonly Question[] = [
       },
       {
         text: t`By L in both, as gradients add up.`,
-        reply: t`Gradients of several ways add up. This is a single way: its factors are multiplied.`,
+        reply: t`Gradients of several paths add up. This is a single path: its factors are multiplied.`,
       },
     ],
     right: 1,

@@ -68,12 +68,18 @@ function QuestionView({ question, number }: { question: Question; number: number
       <div class="quiz-reply" aria-live="polite">
         {given >= 0 && (
           <p>
-            <strong class={isRight ? 'good' : 'bad'}>{isRight ? t`Right.` : t`Not so.`}</strong>{' '}
+            <strong class={isRight ? 'good' : 'bad'}>{isRight ? t`Right.` : t`Not quite.`}</strong>{' '}
             {question.answers[given].reply}{' '}
             <ChapterLink to={question.chapter}>{question.link}</ChapterLink>.
           </p>
         )}
-        <Problem text={state[question.id].problem.value && t`The link’s answer cannot be used.`} />
+        <Problem
+          text={
+            state[question.id].problem.value &&
+            t`The answer in the link is not
+          valid.`
+          }
+        />
       </div>
     </fieldset>
   );

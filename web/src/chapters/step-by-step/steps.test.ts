@@ -46,10 +46,10 @@ describe('the steps', () => {
 test.each<[string, number[], Partial<NormOptions>, RegExp]>([
   ['equal values', [3, 3], {}, /All values are equal/],
   ['0 ÷ 0', [3, 3], { epsilon: 0 }, /NaN/],
-  ['one value', [3], {}, /One value/],
+  ['one value', [3], {}, /single value/],
   ['squares beyond float64', [1e300, -1e300], {}, /too large/],
   ['squares below float64', [1e-300, -1e-300], { epsilon: 0 }, /too small/],
-  ['a large ε', [0.1, 0.2], { epsilon: 0.1 }, /ε decides/],
+  ['a large ε', [0.1, 0.2], { epsilon: 0.1 }, /ε determines/],
 ])('a remark on %s', (_, x, options, expected) => {
   const all = { ...torch, ...options };
   expect(remarks(all, steps(x, all)).join(' ')).toMatch(expected);

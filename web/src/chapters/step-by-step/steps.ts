@@ -79,21 +79,21 @@ export function remarks(options: NormOptions, steps: Steps): string[] {
   if (x.length === 1) {
     found.push(
       layer
-        ? t`One value is its own mean, so x̂ is 0 whatever the value was. A norm needs several features.`
-        : t`One value is its own RMS, but for the sign, so only its sign is left, reduced a little by ε.`,
+        ? t`A single value equals its mean, so x̂ is 0 for every value. A norm needs several features.`
+        : t`The RMS of a single value is its absolute value, so only its sign is left, reduced a little by ε.`,
     );
   } else if (layer && x.every((v) => v === x[0])) {
     found.push(
-      t`All values are equal: nothing deviates from the mean, so x̂ is 0 everywhere. Without ε it
-        would be 0 ÷ 0.`,
+      t`All values are equal: all deviations from the mean are 0, so x̂ is 0 everywhere. Without ε
+        it would be 0 ÷ 0.`,
     );
   } else if (!layer && x.every((v) => v === 0)) {
     found.push(t`All values are 0, so x̂ is 0. Without ε it would be 0 ÷ 0.`);
   }
   if (varianceIs === 'too large') {
     found.push(
-      t`The variance is too large for a 64-bit number. The kernels scale the values by a power of two
-        before they square them, so the deviation is right all the same.`,
+      t`The variance is too large for a 64-bit number. The kernels scale the values by a power of
+        two before they square them, so the deviation is still correct.`,
     );
   } else if (varianceIs === 'too small') {
     found.push(t`The variance is too small for a 64-bit number and shows as 0.`);
@@ -101,8 +101,7 @@ export function remarks(options: NormOptions, steps: Steps): string[] {
   const data = options.epsilonAt === 'variance' ? variance : Math.sqrt(variance);
   if (normalized.some((v) => v !== 0) && epsilon > data) {
     found.push(
-      t`Here ε is larger than what the values give, so ε decides the deviation, and x̂ comes out
-        small.`,
+      t`Here ε is larger than the contribution of the values, so ε determines σ, and x̂ is small.`,
     );
   }
   return found;

@@ -35,7 +35,7 @@ export function StepByStep() {
     <>
       <p>
         {t`A norm processes the features of one token in four small steps. Type or paste your own
-        numbers, or drag the bars; everything below follows.`}
+        numbers, or drag the bars; everything below is updated.`}
       </p>
       <VectorControls
         problem={typeof steps === 'string' ? t`cannot be used: ${translated(steps)}` : ''}
@@ -57,7 +57,7 @@ function VectorControls({ problem }: { problem: string }) {
         label={t`Vector`}
         item={state.x}
         rows={2}
-        hint={t`1 to 1024 numbers, between commas or blanks, in brackets or not.`}
+        hint={t`1 to 1024 numbers, separated by commas or spaces, with or without brackets.`}
         format={(values) => values.join(', ')}
         problem={problem}
       />
@@ -82,9 +82,9 @@ function NormControls() {
         <summary>{t`As in PyTorch, BERT, Llama 3 …`}</summary>
         <Presets label={t`Conventions`} state={state} presets={conventions} />
         <p class="hint">
-          {t`They differ in ε, in its place, and in what the variance is divided by: the controls of
-          step 2. Code written from scratch with torch.std divides by n − 1, and often adds ε beside
-          the root.`}
+          {t`They differ in the value of ε, in its place, and in the divisor of the variance: see
+          the controls of step 2. Code written from scratch with torch.std divides by n − 1, and
+          often adds ε outside the root.`}
         </p>
       </details>
     </>
@@ -153,9 +153,9 @@ function Cards({ options, steps, output }: ResultsProps) {
         chart={<InputChart x={x} mean={rms ? undefined : mean} />}
       >
         {rms
-          ? t`RMSNorm skips this step: it subtracts no mean, which saves work and serves many models as
-              well. So it keeps where x lies along (1, …, 1).`
-          : t`The centre of the values: the dashed line.`}
+          ? t`RMSNorm skips this step: it subtracts no mean. This saves work, and many models train
+              as well without it. So RMSNorm keeps the position of x along (1, …, 1).`
+          : t`The dashed line is the centre of the values.`}
       </Card>
       <Card
         title={rms ? t`2. Root mean square` : t`2. Variance and deviation`}
@@ -177,8 +177,8 @@ function Cards({ options, steps, output }: ResultsProps) {
         controls={<DeviationControls />}
       >
         {rms
-          ? t`How large the values are: the dotted lines stand at ±σ.`
-          : t`How far the values lie from the mean: the dotted lines stand at ±σ.`}
+          ? t`σ says how large the values are. The dotted lines stand at ±σ.`
+          : t`σ says how far the values lie from the mean. The dotted lines stand at ±σ.`}
       </Card>
       <Card
         title={t`3. Normalize`}
@@ -216,7 +216,7 @@ function Cards({ options, steps, output }: ResultsProps) {
       >
         {t`Times γ, plus β. A model learns one γ and one β for each feature; here one pair serves all.
         The scale of the picture is that of step 3.`}
-        {rms && ` ${t`RMSNorm has no β in most models: leave it at 0 for theirs.`}`}
+        {rms && ` ${t`RMSNorm has no β in most models: set it to 0 to match them.`}`}
       </Card>
     </div>
   );
@@ -272,9 +272,9 @@ function BeforeAndAfter({ options, steps, output }: ResultsProps) {
         {many
           ? t`Each column counts values.`
           : t`Each dot is one value, and the curve smooths them.`}{' '}
-        {t`The dashed line is the mean; the band reaches one deviation to either side. x has a scale of
-        its own, x̂ and y share one. The shape stays: for one vector a norm moves and stretches, and
-        does nothing else.`}
+        {t`The dashed line is the mean; the band reaches one deviation to either side. x has its own
+        scale; x̂ and y share one. The shape stays the same: a norm only moves and stretches the
+        values of a vector.`}
       </p>
       <NumberLines places={places} />
       <DataTable
@@ -302,13 +302,13 @@ function Blindness({ options, steps }: StepsProps) {
   const rms = options.kind === 'rms';
   return (
     <>
-      <h3>{t`What the norm does not see`}</h3>
+      <h3>{t`What the norm ignores`}</h3>
       <p>
         {rms
-          ? t`RMSNorm does not see the scale of its input: what is left below is ε and rounding. It
-              does see a shift, as it subtracts no mean.`
-          : t`LayerNorm sees neither a shift nor the scale of its input: what is left below is ε and
-              rounding.`}
+          ? t`RMSNorm ignores the scale of its input: the changes below come from ε and rounding. It
+              does not ignore a shift, as it subtracts no mean.`
+          : t`LayerNorm ignores a shift and the scale of its input: the changes below come from ε
+              and rounding.`}
       </p>
       <ul class="plain-list">
         {CHANGES.map(({ name, button, change }) => (
