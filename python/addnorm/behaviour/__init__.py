@@ -68,11 +68,11 @@ def _measure(s: Subject, optimizers: list[Any]) -> None:
     with s.part("future-leak, batch-leak"):
         with Functions(s, scale, attention, computed, indices, activations):
             tracer.forward(watch=(norms.enter,))
-        scale.add()
-        attention.add()
-        computed.add()
-        indices.add(tracer.output, tracer.has_logits)
-        activations.add()
+        for watch in scale, attention, computed, activations:
+            with s.part(watch.checks):
+                watch.add()
+        with s.part(indices.checks):
+            indices.add(tracer.output, tracer.has_logits)
         measure_locality(s, tracer, targets)
     if tracer.output is not None:
         output = tracer.output.detach()

@@ -135,10 +135,11 @@ def _autocasts() -> bool:
 
 def _entries(config: Any, depth: int = 3) -> Iterator[tuple[str, Any]]:
     """Yields the entries of a configuration, those of configurations in it, and each item of a list."""
-    for key, value in (config if isinstance(config, dict) else getattr(config, "__dict__", {})).items():
+    for name, value in (config if isinstance(config, dict) else getattr(config, "__dict__", {})).items():
         for item in value if isinstance(value, (list, tuple)) else (value,):
-            yield str(key), item
-            if depth > 0 and (isinstance(item, dict) or key.endswith("config")):
+            key = str(name)
+            yield key, item
+            if depth > 0 and key.endswith("config"):
                 yield from _entries(item, depth - 1)
 
 
