@@ -122,18 +122,25 @@ def _shares_batch(s: Subject) -> bool:
     """Whether a sequence alone has another output even where no mask hides anything, or than copies of it have: as with
     experts that take only so many tokens of a batch. Then no mask can be blamed."""
     if s.shares_batch is None:
-        s.shares_batch = False
-        found = padding_mask(s)
-        if found is not None and len(found[1]) > 1 and len(found[1]) != found[1].shape[1] and not _is_noisy(s):
-            name, kept = found
-            mask = torch.ones_like(kept) if name in _KEPT else torch.zeros_like(kept)
-            named = {**s.named, name: mask.to(s.named[name].dtype)}
-            whole = _output(s, named=named)
-            if len(whole) == len(kept):
-                limit = _limit_of(s, math.inf, whole)
-                s.shares_batch = _difference_alone(s, named, whole, torch.ones_like(kept)) > limit \
-                    or _difference_alone(s, s.named, whole, kept, len(kept)) > limit
+        try:
+            s.shares_batch = _measure_sharing(s)
+        except Exception:  # a mask that is inverted hides all where it should hide nothing, which some kernels refuse
+            s.shares_batch = False
     return s.shares_batch
+
+
+def _measure_sharing(s: Subject) -> bool:
+    found = padding_mask(s)
+    if found is None or len(found[1]) < 2 or _is_noisy(s):
+        return False
+    name, kept = found
+    mask = torch.ones_like(kept) if name in _KEPT else torch.zeros_like(kept)
+    named = {**s.named, name: mask.to(s.named[name].dtype)}
+    whole = _output(s, named=named)
+    limit = _limit_of(s, math.inf, whole)
+    return len(whole) == len(kept) and (
+        _difference_alone(s, named, whole, torch.ones_like(kept)) > limit
+        or _difference_alone(s, s.named, whole, kept, len(kept)) > limit)
 
 
 def _is_noisy(s: Subject) -> bool:
