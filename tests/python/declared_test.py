@@ -60,6 +60,66 @@ def without_biases(m):
     return m
 
 
+def scale_logits(m):
+    replace(m, forward=lambda s, known, t: 3 * known(t))
+
+
+def published(m):
+    """Has the model's class come from transformers."""
+    m.__class__ = type("Decoder", (type(m),), {"__module__": "transformers.models.own"})
+    return m
+
+
+def mask_words(m):
+    replace(m, forward=lambda s, known, t: known(t).masked_fill(torch.arange(models.VOCABULARY) > 36, -3e38))
+
+
+def cap_logits(cap):
+    return lambda m: replace(m, forward=lambda s, known, t: cap * torch.tanh(known(t) / cap))
+
+
+class Adapted(nn.Module):
+    """A linear map beside an adapter with its own dropout and activation."""
+
+    def __init__(self, base):
+        super().__init__()
+        self.base, self.drop = base, nn.Dropout(0.4)
+        self.A, self.B = nn.Linear(base.in_features, 4), nn.Linear(4, base.out_features)
+
+    def forward(self, x):
+        return self.base(x) + self.B(F.relu(self.A(self.drop(x))))
+
+
+def add_adapters(m):
+    m.config.hidden_act = "silu"
+    for layer in m.layers:
+        layer.mlp.up = Adapted(layer.mlp.up)
+
+
+def add_head(m):
+    """Puts a head of one's own on the model."""
+    m.config.hidden_act = "silu"
+    width = models.WIDTH
+    m.head = nn.Sequential(nn.Dropout(0.4), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 3))
+
+
+SOUND = {
+    "logits that are scaled by a model's own code": scale_logits,
+    "logits that are bounded": cap_logits(0.5),
+    "logits that are bounded by published code": lambda m: cap_logits(0.5)(published(m)),
+    "words that are masked": lambda m: mask_words(published(m)),
+    "casts in all layers": lambda m: [
+        replace(layer, feed=lambda s, known, h: known(h).bfloat16().float()) for layer in m.layers],
+    "another number of heads in another entry": lambda m: vars(m.config).update(
+        num_attention_heads=8, decoder_attention_heads=4),
+    "numbers of heads in another configuration": lambda m: vars(m.config).update(
+        num_attention_heads=8, text_config={"heads": [2, 4]}),
+    "adapters": add_adapters,
+    "a head of one's own": add_head,
+    "packed sequences": positions(lambda ids: ids % (LENGTH // 2)),
+}
+
+
 BUGS = {
     "another number of heads": ("unlike-config", lambda m: setattr(m.config, "num_attention_heads", 8)),
     "another rate of dropout": (
@@ -72,7 +132,7 @@ BUGS = {
         "cast-to-half", step("feed", lambda s, known, h: known(h).bfloat16().float())),
     "positions that are repeated": ("positions-wrong", positions(lambda ids: ids // 2)),
     "positions that begin behind the first": ("positions-wrong", positions(lambda ids: (ids + 1).clamp(max=LENGTH))),
-    "logits that are scaled": ("logits-changed", lambda m: replace(m, forward=lambda s, known, t: 3 * known(t))),
+    "logits that are scaled": ("logits-changed", lambda m: scale_logits(published(m))),
     "logits of shifted words": (
         "logits-changed", lambda m: replace(m, forward=lambda s, known, t: known(t).roll(1, -1))),
     "rows of zeros": ("weight-zeros", of_weight(lambda m: m.layers[2].mlp.up.weight, lambda w: w[3:6].zero_())),
@@ -113,6 +173,59 @@ def test_a_difference_is_named(name):
     assert rules(found) == {rule}
 
 
+@pytest.mark.parametrize("name", SOUND)
+def test_what_a_configuration_does_not_speak_of_is_not_judged(name):
+    found = longer(model())
+    SOUND[name](found)
+    judged = {"logits-changed", "cast-to-half", "unlike-config", "activation-changed", "positions-wrong"}
+    assert not rules(found) & judged
+
+
+class Padded(nn.Module):
+    """Positions that count tokens as OPT does, so that padding shares one; or that the batch gives."""
+
+    def __init__(self, used=lambda positions: positions):
+        super().__init__()
+        self.body, self.used = longer(model()), used
+        self.config = self.body.config
+        self.embed_positions = nn.Embedding(2 * LENGTH, models.WIDTH)
+        self.body.positions = nn.Identity()
+        self.body.positions.forward = lambda ids: self.embed_positions(self.used(self.found))
+
+    def forward(self, tokens, where=None, attention_mask=None):
+        self.found = (attention_mask.cumsum(1) - 1) * attention_mask if where is None else where
+        return self.body(tokens)
+
+
+@pytest.mark.parametrize("used, is_wrong", [(lambda p: p, False), (lambda p: p // 2, True)])
+def test_positions_of_padding_may_repeat(used, is_wrong):
+    mask = (torch.arange(LENGTH) < torch.tensor([[LENGTH], [LENGTH - 4]])).long()
+    found = addnorm.check(Padded(used), {"tokens": models.tokens(), "attention_mask": mask}).findings
+    assert ("positions-wrong" in {f.rule for f in found}) == is_wrong
+
+
+@pytest.mark.parametrize("used, is_wrong", [(lambda p: p + 2, False), (lambda p: p // 2, True)])
+def test_positions_of_the_batch_may_repeat(used, is_wrong):
+    given = (torch.arange(LENGTH) // 3).expand(2, LENGTH)
+    found = addnorm.check(Padded(used), (models.tokens(), given)).findings
+    assert ("positions-wrong" in {f.rule for f in found}) == is_wrong
+
+
+def test_the_error_of_a_watcher_is_left_out():
+    from addnorm.behaviour.operators import Functions
+
+    class Watcher:
+        checks = "activation-changed"
+
+        def __call__(self, name, args, kwargs, result):
+            raise RuntimeError(f"no {name}")
+
+    left_out = []
+    with Functions(types.SimpleNamespace(leave=lambda *line: left_out.append(line)), Watcher()):
+        torch.ones(2).exp().log()
+    assert [check for check, _ in left_out] == ["activation-changed"]
+
+
 @pytest.mark.parametrize("name", INITIAL)
 def test_initial_weights_of_another_size_are_named(name):
     found = without_biases(model())
@@ -123,6 +236,12 @@ def test_initial_weights_of_another_size_are_named(name):
 def test_weight_decay_of_some_matrices_alone_is_named():
     found = model()
     assert rules(found, optimizer=decay(found, "mlp.up")) == {"decay-uneven"}
+
+
+def test_logits_of_zeros_are_named():
+    found = longer(model())
+    replace(found, forward=lambda s, known, t: 0 * known(t))
+    assert "logits-changed" in rules(found)
 
 
 def test_a_head_without_values_is_named():
@@ -137,7 +256,7 @@ def test_a_head_without_values_is_named():
 
 
 def test_a_configuration_that_scales_logits_is_believed():
-    found = model()
+    found = published(model())
     found.config.logit_scale = 3.0
-    replace(found, forward=lambda s, known, t: 3 * known(t))
+    scale_logits(found)
     assert rules(found) == set()

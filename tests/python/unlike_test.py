@@ -148,7 +148,7 @@ def test_weight_decay_that_misses_the_norms_is_named(make, others, gains, is_wro
 class Classifier(nn.Module):
     def __init__(self, make, change):
         super().__init__()
-        self.body, self.change = models.decoder(make), change
+        self.body, self.change, self.config = models.decoder(make), change, types.SimpleNamespace()
         self.body.head = nn.Identity()
         self.head = nn.Linear(WIDTH, 3)
 
@@ -156,11 +156,18 @@ class Classifier(nn.Module):
         return {"logits": self.change(self.head(self.body(tokens)[:, -1]))}
 
 
+class Published(Classifier):
+    """A classifier whose code is not its user's."""
+
+    __module__ = "transformers.models.own"
+
+
 @pytest.mark.parametrize("make", models.MAKES)
-@pytest.mark.parametrize("change, is_wrong", [
-    (lambda z: z, False), (torch.sigmoid, False), (lambda z: 2 * z, True), (lambda z: z.roll(1, -1), True)])
-def test_logits_of_a_classifier_are_those_of_its_head(change, is_wrong, make):
-    assert rules(Classifier(make, change), models.tokens()) == ({"logits-changed"} if is_wrong else set())
+@pytest.mark.parametrize("kind, change, is_wrong", [
+    (Published, lambda z: z, False), (Published, torch.sigmoid, False), (Published, lambda z: 2 * z, True),
+    (Classifier, lambda z: 2 * z, False), (Classifier, lambda z: z.roll(1, -1), True)])
+def test_logits_of_a_classifier_are_those_of_its_head(kind, change, is_wrong, make):
+    assert rules(kind(make, change), models.tokens()) == ({"logits-changed"} if is_wrong else set())
 
 
 class Masked(nn.Module):
@@ -185,3 +192,117 @@ def test_a_mask_of_other_sequences_is_named(make, of_heads, is_wrong):
     lengths = torch.tensor([12, 10, 7, 5])
     batch = {"tokens": tokens, "attention_mask": (torch.arange(models.LENGTH) < lengths[:, None]).long()}
     assert ("batch-leak" in rules(Masked(make, of_heads), batch)) == is_wrong
+
+
+class Experts(nn.Module):
+    """A feed-forward of each token's best expert, which takes a limited number of tokens of the batch."""
+
+    def __init__(self, capacity):
+        super().__init__()
+        self.gate, self.capacity = nn.Linear(WIDTH, 4, bias=False), capacity
+        self.experts = nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in range(4))
+
+    def forward(self, h):
+        rows = h.flatten(0, -2)
+        weights, chosen = self.gate(rows).softmax(-1).max(-1)
+        result = torch.zeros_like(rows)
+        for i, expert in enumerate(self.experts):
+            taken = (chosen == i).nonzero().flatten()[:max(1, int(self.capacity * len(rows) / 4))]
+            result = result.index_add(0, taken, expert(rows[taken]) * weights[taken, None])
+        return result.view_as(h)
+
+
+@pytest.mark.parametrize("make", models.MAKES)
+@pytest.mark.parametrize("of_heads, capacity, is_wrong", [
+    (lambda m: m, 1, False), (lambda m: m, 4, False), (lambda m: m.transpose(0, 1), 4, True)])
+def test_experts_of_a_limited_capacity_are_no_leak(make, of_heads, capacity, is_wrong):
+    found = Masked(make, of_heads)
+    for layer in found.body.layers:
+        layer.experts = Experts(capacity)
+        replace(layer, feed=lambda s, known, h: s.experts(h))
+    tokens = torch.randint(models.VOCABULARY, (models.HEADS, models.LENGTH), generator=torch.Generator().manual_seed(1))
+    lengths = torch.tensor([12, 10, 7, 5])
+    batch = {"tokens": tokens, "attention_mask": (torch.arange(models.LENGTH) < lengths[:, None]).long()}
+    assert bool(rules(found, batch) & {"batch-leak", "padding-leak"}) == is_wrong
+
+
+class Queries(nn.Module):
+    """Layers that begin with zeros and add an embedding to queries and keys, as DETR's decoder does."""
+
+    def __init__(self, make, begin):
+        super().__init__()
+        self.body, self.begin = models.decoder(make), begin
+        self.places = nn.Parameter(torch.randn(models.LENGTH, WIDTH))
+
+        def project(s, known, h):
+            q, k, _ = known(h + self.places)
+            return q, k, known(h)[2]
+
+        for layer in self.body.layers:
+            replace(layer, project=project)
+
+    def forward(self, x):
+        y = x * self.begin
+        for layer in self.body.layers:
+            y = layer(y)
+        return y
+
+
+@pytest.mark.parametrize("make", models.MAKES)
+def test_a_decoder_may_begin_with_zeros(make):
+    x = torch.randn(2, models.LENGTH, WIDTH)
+    assert "attention-constant" not in rules(Queries(make, 0), x)
+    faulty = Queries(make, 1)
+    replace(faulty.body.layers[2], project=lambda s, known, h: [*known(h)[:2], known(h)[2] * 0 + 1])
+    assert "attention-constant" in rules(faulty, x)
+
+
+class Deformable(nn.Module):
+    """Attention to some points of each head, of [sequences, queries, heads, points], without a product q·k."""
+
+    def __init__(self, points=4):
+        super().__init__()
+        self.weigh, self.value, self.points = nn.Linear(WIDTH, 4 * points), nn.Linear(WIDTH, WIDTH), points
+
+    def forward(self, h):
+        weights = self.weigh(h).view(*h.shape[:2], 4, self.points).softmax(-1)
+        near = torch.stack([self.value(h).roll(i, 1) for i in range(self.points)], -1).unflatten(2, (4, -1))
+        return (near * weights[..., None, :]).sum(-1).flatten(2)
+
+
+def test_points_of_deformable_attention_are_no_heads():
+    found = models.decoder("modules")
+    for layer in found.layers:
+        layer.attn = Deformable()
+        replace(layer, attend=lambda s, known, h: s.attn(h))
+    assert "heads-alike" not in rules(found, torch.zeros(2, models.LENGTH, dtype=torch.long))
+
+
+@pytest.mark.parametrize("make", models.MAKES)
+@pytest.mark.parametrize("is_fused", [False, True])
+@pytest.mark.parametrize("is_wrong", [False, True])
+def test_heads_that_are_alike_are_named(make, is_fused, is_wrong):
+    def project(s, known, h):
+        return [torch.cat([t[..., :24]] * 2, -1) if is_wrong else t for t in known(h)]
+
+    def attend(s, known, h):
+        q, k, v = (models.heads(t) for t in s.project(h))
+        return s.combine(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
+
+    if is_fused and not hasattr(F, "scaled_dot_product_attention"):
+        pytest.skip("this PyTorch has no fused attention")
+    found = models.decoder(make)
+    replace(found.layers[2], project=project, **({"attend": attend} if is_fused else {}))
+    assert ("heads-alike" in rules(found, models.tokens())) == is_wrong
+
+
+def test_the_comparison_of_many_heads_is_short():
+    from addnorm.behaviour.attention import AttentionChecks
+
+    run = types.SimpleNamespace(inside=[])
+    looking = AttentionChecks(types.SimpleNamespace(config=None, where=lambda: "", runs=[run]))
+    assert looking._may_compare(64) and not looking._may_compare(900)
+    heads = torch.randn(4, 128, 2**14)
+    heads[:, 3] = heads[:, 5]
+    looking._add_heads(heads)
+    assert looking._found == {("heads-alike", ""): "2 of 128 heads"}

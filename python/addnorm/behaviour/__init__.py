@@ -59,20 +59,20 @@ def _measure(s: Subject, optimizers: list[Any]) -> None:
     dropout, norms, scale, attention = StreamDropout(s), NormInputs(), AttentionScale(s), AttentionChecks(s)
     computed, indices, activations = Computed(s), Indices(s), Activations(s)
     with s.part("gradients"):
-        with Functions(dropout, computed):
+        with Functions(s, dropout, computed):
             gradients = Gradients(s, watch=(dropout.enter,))
         dropout.add()
         targets = next_token_targets(s, gradients)
         measure_initial_loss(s, gradients)
     tracer = Tracer(s)
     with s.part("future-leak, batch-leak"):
-        with Functions(scale, attention, computed, indices, activations):
+        with Functions(s, scale, attention, computed, indices, activations):
             tracer.forward(watch=(norms.enter,))
-        scale.add()
-        attention.add()
-        computed.add()
-        indices.add(tracer.output, tracer.has_logits)
-        activations.add()
+        for watch in scale, attention, computed, activations:
+            with s.part(watch.checks):
+                watch.add()
+        with s.part(indices.checks):
+            indices.add(tracer.output, tracer.has_logits)
         measure_locality(s, tracer, targets)
     if tracer.output is not None:
         output = tracer.output.detach()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Callable, Iterator
 
 import torch
@@ -9,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .._structure import entry
+from .operators import linear_input
 from .structure import relative_difference
 from .subject import Subject
 
@@ -32,33 +34,44 @@ ALIASES = {"gelu_python": "gelu", "gelu_fast": "gelu_new", "gelu_pytorch_tanh": 
 
 class Activations:
     """Looks at what stands between linear maps of a layer: an activation of the last one's output, or its product with
-    another one's."""
+    another one's. The configuration speaks of the layer's widest map. Others, as in adapters, may have activations of
+    their own, if they have them in most layers."""
+
+    checks = "activation-changed"
 
     def __init__(self, s: Subject) -> None:
         self._s = s
         named = entry(s.config, *_NAMES)
         self._declared = ALIASES.get(named, named) if isinstance(named, str) else ""
         self._made: list[Tensor] = []  # what the last two linear maps have made, [rows, features]
-        self._found: dict[str, str] = {}  # activations, by place
+        self._found: dict[str, tuple[str, int]] = {}  # activations and the number of features, by place
+        self._as_declared: set[str] = set()
+        self._widest: dict[str, int] = {}  # the features that the widest map of each layer reads
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
-        place, made = self._s.where(), self._made
-        if name not in ("linear", "addmm") or self._declared not in KNOWN or "router" in place:  # which has its own
+        place, made, x = self._s.where(), self._made, linear_input(name, args, kwargs)
+        if not isinstance(x, Tensor) or self._declared not in KNOWN or "router" in place:  # which has its own
             return
         self._made = [*made[-1:], _rows(result)]
-        read = _rows(args[name == "addmm"])
-        if read.dtype != torch.float32 or not self._s.layer_of(place) or not bool(read.any()):
+        read, layer = _rows(x), self._s.layer_of(place)
+        if read.dtype != torch.float32 or not layer or not bool(read.any()):
             return
+        self._widest[layer] = max(self._widest.get(layer, 0), read.shape[-1])
         pairs = list(_pairs(made, read))
-        if not any(_difference(self._declared, *pair, read) < 2 * EXACT for pair in pairs):
-            for found in (known for known in KNOWN for pair in pairs if _difference(known, *pair, read) < EXACT):
-                self._found.setdefault(place, found)
+        if any(_difference(self._declared, *pair, read) < 2 * EXACT for pair in pairs):
+            self._as_declared.add(place)
+            return
+        for found in (known for known in KNOWN for pair in pairs if _difference(known, *pair, read) < EXACT):
+            self._found.setdefault(place, (found, read.shape[-1]))
 
     def add(self) -> None:
         self._made.clear()
-        for place, activation in self._found.items():
-            self._s.add("activation-changed", 1, where=place,
-                        detail=f"{activation}, and the configuration says {self._declared}")
+        usual, odd = (Counter(map(self._s.of_all_layers, places)) for places in (self._as_declared, self._found))
+        for place, (activation, width) in self._found.items():
+            form, is_main = self._s.of_all_layers(place), width == self._widest[self._s.layer_of(place)]
+            if is_main or usual[form] > odd[form]:
+                self._s.add("activation-changed", 1, where=place,
+                            detail=f"{activation}, and the configuration says {self._declared}")
 
 
 def _rows(x: Tensor) -> Tensor:

@@ -3,12 +3,14 @@ heads-alike and head-silent."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .operators import PRODUCTS, SOFTMAX
+from .._structure import HEADS, entry, parent_of
+from .operators import PRODUCTS, SOFTMAX, argument, linear_input
 from .structure import rms
 from .subject import Subject
 from .weights import follows_range, has_zeros, is_trained, is_untrained
@@ -16,49 +18,69 @@ from .weights import follows_range, has_zeros, is_trained, is_untrained
 AXES = {1: "heads", 2: "queries"}  # of weights [sequences, heads, queries, keys]
 CONSTANT = 1e-5  # the spread of queries, keys or values over tokens, as a share of their size; collapse leaves 1e-4
 MOST_VALUES = 2**18  # of one tensor that is looked at
+MOST_HEADS, MOST_TOKENS = 128, 64  # of heads that are compared
 
 
 class AttentionChecks:
     """Looks at the operands of attention in each module."""
 
+    checks = "softmax-axis, attention-constant, heads-alike, head-silent"
+
     def __init__(self, s: Subject) -> None:
         self._s = s
         self._weights: list[tuple[Tensor, int]] = []  # the last results of a softmax, and its axis
         self._product: tuple[Tensor, Tensor, Tensor] | None = None  # q, k and q·k, the last ones
+        self._has_heads = False  # whether the second axis of the last product is one of q and k, too
         self._mixed: tuple[int, int] | None = None  # heads and values of the last product with values
         self._found: dict[tuple[str, str], str] = {}  # check and place
         # Operands of 0, by place, in their order; and operands that are not, by the place that layers share. Some
         # models begin with operands of 0 in all layers.
         self._zero: dict[tuple[str, str], None] = {}
         self._live: set[tuple[str, str]] = set()
+        self._begins_alike: dict[str, bool] = {}  # whether the first layer of a list reads the same for all tokens
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
+        self._see_first(args)
         if name in SOFTMAX:
             self._see_softmax(args, kwargs, result)
         elif name in PRODUCTS:
             operands = [a for a in args if isinstance(a, Tensor) and a.is_floating_point() and a.dim() > 2]
             if len(operands) == 2:
+                self._has_heads = name != "einsum" or isinstance(args[0], str) and _has_heads(args[0])
                 self._see_product(*operands, result)
-        elif name in ("linear", "addmm"):
-            self._see_projected(args[name == "addmm"])
+        elif (x := linear_input(name, args, kwargs)) is not None:
+            self._see_projected(x)
         elif name == "scaled_dot_product_attention":
-            q, k, v = args[:3]
+            q, k, v = (argument(args, kwargs, i, key) for i, key in enumerate(("query", "key", "value")))
             for what, tensor in ("queries", q), ("keys", k), ("values", v):
                 self._see_operand(what, tensor)
-            sizes = rms(q), rms(k)
-            if q.dim() == 4 and q.shape[:2] == k.shape[:2] and min(sizes) > 0:
-                self._add_heads(torch.cat([t.detach().flatten(2) / size for t, size in zip((q, k), sizes)], -1))
+            if q.dim() == 4 and q.shape[:2] == k.shape[:2] and self._may_compare(q.shape[1]):
+                parts = [t.detach()[:, :, :MOST_TOKENS] for t in (q, k)]
+                sizes = [rms(t) for t in parts]
+                if min(sizes) > 0:
+                    self._add_heads(torch.cat([t.flatten(2) / size for t, size in zip(parts, sizes)], -1))
             self._mixed = (result.shape[1], result.numel()) if result.dim() == 4 else None
 
+    def _see_first(self, args: Any) -> None:
+        """Notes lists of layers that begin with the same vector for all tokens, as DETR's decoder does with zeros.
+        There all tokens are alike until something tells them apart."""
+        layer = self._s.layer_of(self._s.where())
+        x = next((a for a in args if isinstance(a, Tensor)), None) if layer else None
+        if x is not None and x.is_floating_point() and x.dim() > 2 and parent_of(layer) not in self._begins_alike:
+            x = x.detach().double()
+            x = x[..., :max(3, MOST_VALUES // max(1, x[..., :1, :].numel())), :]
+            is_alike = rms(x - x.mean(-2, keepdim=True)) <= CONSTANT * rms(x)
+            self._begins_alike[parent_of(layer)] = is_alike and x.shape[-2] > 1
+
     def _see_softmax(self, args: Any, kwargs: Any, result: Tensor) -> None:
-        dim = kwargs.get("dim", args[1] if len(args) > 1 else -1)
-        scores = (args[0] if args else kwargs["input"]).detach()
-        self._weights = [*self._weights[-1:], (result.detach(), dim % result.dim())]
-        if self._product is not None and self._product[2].shape == scores.shape:
+        dim = argument(args, kwargs, 1, "dim")
+        self._weights = [*self._weights[-1:], (result.detach(), (-1 if dim is None else dim) % result.dim())]
+        if self._product is not None and self._product[2].shape == result.shape:
             q, k, _ = self._product
             self._see_operand("queries", q)
             self._see_operand("keys", k.transpose(-1, -2) if k.shape[-2] == q.shape[-1] else k)
-        self._see_heads(result.detach())
+            if self._has_heads:
+                self._see_heads(result.detach())
 
     def _see_product(self, left: Tensor, right: Tensor, result: Tensor) -> None:
         self._product = left.detach(), right.detach(), result.detach()
@@ -101,7 +123,8 @@ class AttentionChecks:
 
     def _see_heads(self, weights: Tensor) -> None:
         """Notes heads with the same weights, unless the weights are the same for all keys."""
-        if weights.dim() != 4 or weights.shape[1] < 2 or weights.shape[-1] < 3 or weights.numel() > MOST_VALUES:
+        if weights.dim() != 4 or weights.shape[-1] < 3 or weights.numel() > MOST_VALUES \
+                or not self._may_compare(weights.shape[1]):
             return
         w = weights.double()
         is_uniform = bool((w.amax(-1) - w.amin(-1)).max() < 1e-3) or _is_uniform_where_visible(w)
@@ -110,11 +133,17 @@ class AttentionChecks:
 
     def _add_heads(self, heads: Tensor) -> None:
         """Notes heads whose values [sequences, heads, values] are those of another one."""
-        count = heads.shape[1]
-        alike = {i for i in range(count) for j in range(count)
-                 if i != j and bool((heads[:, i] - heads[:, j]).abs().max() < 1e-6)}
+        values = heads[:max(1, MOST_VALUES // heads[0].numel())].transpose(0, 1).flatten(1).float()
+        distances = torch.cdist(values, values, p=math.inf).fill_diagonal_(math.inf)
+        alike = int((distances.amin(1) < 1e-6).sum())
         if alike:
-            self._found["heads-alike", self._s.where()] = f"{len(alike)} of {count} heads"
+            self._found["heads-alike", self._s.where()] = f"{alike} of {len(values)} heads"
+
+    def _may_compare(self, count: int) -> bool:
+        """Whether an axis with so many entries may be that of heads: rows of images can be an axis, too."""
+        inside = self._s.runs[-1].inside
+        known = {n for owner in (self._s.config, *inside[-1:]) for n in [entry(owner, *HEADS)] if type(n) is int}
+        return 1 < count <= MOST_HEADS and (not known or count in known)
 
     def add(self) -> None:
         self._weights.clear()
@@ -125,7 +154,15 @@ class AttentionChecks:
             if is_alone or is_trained(self._s) or is_drawn and has_zeros(self._s, place):
                 self._found["attention-constant", place] = what
         for (check, place), what in self._found.items():
-            self._s.add(check, 1, where=place, detail=what)
+            layer = self._s.layer_of(place)
+            if check != "attention-constant" or not layer or not self._begins_alike.get(parent_of(layer)):
+                self._s.add(check, 1, where=place, detail=what)
+
+
+def _has_heads(equation: str) -> bool:
+    """Whether the first two axes of a product by einsum are axes of both operands, as "bhid,bhjd->bhij" has them."""
+    operands, _, product = equation.replace(" ", "").partition("->")
+    return all(axis in operand for axis in product[:2] for operand in operands.split(","))
 
 
 def _is_uniform_where_visible(weights: Tensor) -> bool:

@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter, defaultdict
 from typing import Any, Iterator
 
 import torch
 from torch import Tensor, nn
 
-from .._structure import HEADS, entry
-from .operators import DROPOUTS, PRODUCTS, SOFTMAX, dropout_rate, multiple
-from .structure import is_norm, relative_difference, rms, some
+from .._structure import HEADS, entry, tensors_in
+from .operators import DROPOUTS, PRODUCTS, SOFTMAX, argument, dropout_rate, multiple
+from .rerun import padding_mask
+from .structure import is_norm, places_of, relative_difference, rms, some
 from .subject import Subject
 
 CASTS = {"to", "half", "bfloat16", "type"}
 MASKS = {"masked_fill", "masked_fill_", "where", "add", "add_", "__add__", "__radd__", "__iadd__", "sub", "float", "to"}
 USUAL_EPSILONS = {1e-5, 1e-6, 1e-8, 1e-12}  # modules have them whatever the configuration says
 POSITIONS = re.compile(r"wpe|embed_positions?|(position|pos)(al)?_?(emb(ed)?(dings?)?)?s?")
+ADAPTER = re.compile(r"lora|adapter", re.I)
+# Entries of configurations by which the logits are scaled or bounded.
+OF_LOGITS = {
+    "logit_scale", "logits_scale", "logit_scaling", "logits_scaling", "logits_scaling_factor", "width_mult",
+    "logit_scale_init_value", "max_logit_scale", "logit_multiplier", "logits_mup_width_multiplier", "mup_width_scale",
+    "output_multiplier", "output_multiplier_scale", "output_scale", "lm_head_multiplier", "lm_head_scale",
+    "final_logit_softcapping", "final_logit_softcap", "final_logits_softcapping", "logit_softcapping", "logit_softcap",
+    "logits_softcap", "logits_soft_cap", "output_logit_soft_cap", "logit_cap", "logits_cap", "softcap", "soft_cap",
+    "temperature", "logit_temperature", "logits_temperature", "contrastive_logits_temperature"}
 
 
 class Computed:
     """Watches the functions of forwards, in evaluation or in training, for what the configuration declares."""
+
+    checks = "unlike-config, dropout-before-softmax, cast-to-half"
 
     def __init__(self, s: Subject) -> None:
         self._s = s
@@ -43,8 +56,8 @@ class Computed:
                 self._heads.setdefault(self._s.where(), result.shape[1])
             if self._dropped is not None and args and args[0] is self._dropped:
                 self._before_softmax[self._s.where()] = None
-        elif name == "scaled_dot_product_attention" and args and args[0].dim() == 4:
-            self._heads.setdefault(self._s.where(), args[0].shape[1])
+        elif name == "scaled_dot_product_attention" and (q := argument(args, kwargs, 0, "query")).dim() == 4:
+            self._heads.setdefault(self._s.where(), q.shape[1])
         elif name in DROPOUTS and (rate := dropout_rate(name, args, kwargs)) > 0:
             self._dropped = result if result.shape == self._product else None
             self._rates.setdefault(rate, []).append(self._s.where())
@@ -58,27 +71,49 @@ class Computed:
         self._dropped = None
         heads = entry(self._s.config, *HEADS)
         if isinstance(heads, int) and entry(self._s.config, "head_ratio") is None:  # which ConvBERT divides heads by
+            known = {value for key, value in _entries(self._s.config) if "head" in key and type(value) is int}
             for place, count in self._heads.items():
-                if count != heads:
+                if count not in known:
                     self._s.add("unlike-config", count, limit=heads, where=place, detail="heads")
         for place in self._before_softmax:
             self._s.add("dropout-before-softmax", 1, where=place)
-        for place, dtype in self._casts.items() if self._is_wide else ():
-            self._s.add("cast-to-half", 1, where=place, detail=dtype)
+        self._add_casts()
         self._add_rates()
         self._add_epsilons()
 
+    def _add_casts(self) -> None:
+        """Adds the casts of a few layers. If most layers cast, that is mixed precision without autocast."""
+        def group(module: nn.Module) -> Any:
+            name = self._s.names[module]
+            return type(module), self._s.of_all_layers(name)
+
+        often = Counter(map(group, self._s.names))
+        casts: dict[Any, list[str]] = defaultdict(list)
+        for place in self._casts if self._is_wide else ():
+            if self._s.layer_of(place):
+                casts[group(self._s.model.get_submodule(place))].append(place)
+        odd = [place for key, places in casts.items() if 2 * len(places) < often[key] for place in places]
+        if odd:
+            self._s.add("cast-to-half", len(odd), where=some(odd), detail=self._casts[odd[0]])
+
     def _add_rates(self) -> None:
-        """Adds dropout rates that no entry of the configuration has."""
+        """Adds dropout rates in layers that no entry of the configuration has. It does not speak of adapters, or of
+        heads that were put on a model."""
         known = {value for key, value in _entries(self._s.config) if "drop" in key and isinstance(value, (int, float))}
-        if not known:
-            return
-        for rate, places in self._rates.items():
-            if not any(abs(rate - value) < 1e-6 for value in known):
+        for rate, found in self._rates.items() if known else ():
+            places = [place for place in found if self._s.layer_of(place) and not self._is_in_adapter(place)]
+            if places and not any(abs(rate - value) < 1e-6 for value in known):
                 self._s.add("unlike-config", rate, limit=max(known), where=some(dict.fromkeys(places), 1),
                             detail="as the rate of dropout")
 
-
+    def _is_in_adapter(self, place: str) -> bool:
+        """Whether a module has matrices A and B, or is called so, or one that it is in."""
+        modules = [self._s.model.get_submodule(name) for name in places_of(place)]
+        names = [{*m._modules, *m._parameters} for m in modules]
+        return bool(ADAPTER.search(place)) or any(
+            ADAPTER.search(type(m).__name__) or {"A", "B"} <= {name[-1:].upper() for name in own
+                                                              if re.fullmatch(r"(.*_)?[abAB]", name)}
+            for m, own in zip(modules, names))
     def _add_epsilons(self) -> None:
         """Adds norms whose ε is neither an entry of the configuration nor a usual one."""
         known = {float(value) for key, value in _entries(self._s.config) if "eps" in key and isinstance(value, float)}
@@ -98,8 +133,14 @@ def _autocasts() -> bool:
         return torch.is_autocast_enabled() or torch.is_autocast_cpu_enabled()
 
 
-def _entries(config: Any) -> Iterator[tuple[str, Any]]:
-    yield from (config if isinstance(config, dict) else getattr(config, "__dict__", {})).items()
+def _entries(config: Any, depth: int = 3) -> Iterator[tuple[str, Any]]:
+    """Yields the entries of a configuration, those of configurations in it, and each item of a list."""
+    for name, value in (config if isinstance(config, dict) else getattr(config, "__dict__", {})).items():
+        for item in value if isinstance(value, (list, tuple)) else (value,):
+            key = str(name)
+            yield key, item
+            if depth > 0 and key.endswith("config"):
+                yield from _entries(item, depth - 1)
 
 
 # -- Positions and logits --
@@ -108,9 +149,12 @@ def _entries(config: Any) -> Iterator[tuple[str, Any]]:
 class Indices:
     """The indices of embeddings of positions, and the output of the head, in one forward."""
 
+    checks = "positions-wrong, logits-changed"
+
     def __init__(self, s: Subject) -> None:
         self._s = s
         self._positions: dict[str, tuple[Tensor, nn.Embedding]] = {}
+        self._padding: list[Tensor] = []  # whether tokens are padding, of each table that knows it
         self._head: tuple[nn.Module, Tensor] | None = None  # the last linear map
         self._sizes = {m.num_embeddings for m in s.names if isinstance(m, nn.Embedding) and m.num_embeddings > 8}
 
@@ -120,23 +164,44 @@ class Indices:
             self._head = running[-1], result.detach()
         elif name == "embedding" and running and isinstance(running[-1], nn.Embedding):
             place = self._s.names[running[-1]]
+            index, table = argument(args, kwargs, 0, "input").detach(), running[-1]
             if POSITIONS.fullmatch(place.rpartition(".")[2]):
-                self._positions.setdefault(place, (args[0].detach(), running[-1]))
+                self._positions.setdefault(place, (index, table))
+                return
+            is_of_words = table.num_embeddings == entry(self._s.config, "vocab_size")
+            padding = entry(self._s.config, "pad_token_id") if is_of_words else table.padding_idx
+            if isinstance(padding, int):
+                self._padding.append(index == padding)
 
     def add(self, output: Tensor | None, has_logits: bool) -> None:
-        given = any("position" in key for key in self._s.named)
+        given = self._s.given()
+        integers = [t for t in tensors_in(given) if not t.is_floating_point()]
         for place, (index, table) in self._positions.items():
+            if any("position" in key for key in given) or any(_is_offset(index, t) for t in integers):
+                continue
             rows = index.reshape(-1, index.shape[-1]) if index.dim() else index.reshape(1, 1)
-            for row in () if given else rows:
-                kept = row if table.padding_idx is None else row[row != table.padding_idx]
-                if self._add_positions(place, kept, table):
+            for row, is_hidden in zip(rows, self._hidden(rows)):
+                known = row != (-1 if table.padding_idx is None else table.padding_idx)
+                if self._add_positions(place, row[known], row[known & ~is_hidden], table):
                     break
         self._add_logits(output, has_logits)
 
-    def _add_positions(self, place: str, row: Tensor, table: nn.Embedding) -> bool:
-        """Whether the positions of one sequence are wrong, which is added."""
-        repeated = len(row) - len(row.unique())
-        if len(row) > 2 and repeated:
+    def _hidden(self, rows: Tensor) -> Tensor:
+        """Whether tokens are padding, by the batch's mask or by their ids."""
+        mask = padding_mask(self._s)
+        hidden = torch.zeros_like(rows, dtype=torch.bool)
+        for found in (*self._padding, *([~mask[1]] if mask is not None else ())):
+            if found.shape == rows.shape:
+                hidden |= found.to(rows.device)
+        return hidden
+
+    def _add_positions(self, place: str, row: Tensor, kept: Tensor, table: nn.Embedding) -> bool:
+        """Whether the positions of one sequence are wrong, which is added; kept: those of tokens that are seen. Packed
+        sequences may each begin anew."""
+        steps = kept.diff() == 1
+        is_packed = bool(steps.any()) and bool((steps | (kept[1:] == kept[0])).all())
+        repeated = len(kept) - len(kept.unique())
+        if len(kept) > 2 and repeated and not is_packed:
             self._s.add("positions-wrong", repeated, where=place,
                         detail="tokens of a sequence have the position of another one")
             return True
@@ -152,17 +217,47 @@ class Indices:
         return False
 
     def _add_logits(self, logits: Tensor | None, is_named: bool) -> None:
-        """Adds logits that are not what the head returned, and a bias, unless the configuration scales or bounds them.
-        Those of another head may go through any function but a factor or another order."""
-        if self._head is None or logits is None or any(value is not None for key, value in _entries(self._s.config)
-                                                       if "logit" in key or "softcap" in key):
+        """Adds logits that are not what the head returned, unless the configuration scales or bounds them.
+
+        A bias may be added, entries may be masked, and a function that keeps the order may bound them. Of models whose
+        code is their own, only zeros and another order are faults; transformers' own have no factor without an entry,
+        and no other function. Those of another head than that of a vocabulary may go through any function.
+        """
+        if self._head is None or logits is None or self._s.config is None or any(
+                key in OF_LOGITS and value is not None for key, value in _entries(self._s.config)):
             return
         head, made = self._head
-        if logits.shape != made.shape or (difference := relative_difference(logits, made)) < 1e-3:
+        if logits.shape != made.shape or logits.shape[-1] < 2:
             return
-        added = (logits - made).flatten(0, -2)
+        logits, made = logits.flatten(0, -2), made.flatten(0, -2)
+        seen = torch.isfinite(logits) & (logits > -1e4)
+        logits, made = logits.masked_fill(~seen, -math.inf), made.masked_fill(~seen, -math.inf)
+        if not bool(seen.any()) or (difference := relative_difference(logits[seen], made[seen])) < 1e-3:
+            return
+        added = (logits - made).masked_fill(~seen, 0)
         if len(added) > 1 and rms(added - added.mean(0)) < 1e-5 * rms(added):  # a bias of its own
             return
-        is_moved = bool((logits.sort(-1).values - made.sort(-1).values).abs().max() < 1e-6 * made.abs().max())
-        if head.out_features in self._sizes or is_named and (is_moved or multiple(logits, made) is not None):
+        is_moved = bool((logits.sort(-1).values - made.sort(-1).values).nan_to_num().abs().max()
+                        < 1e-6 * made[seen].abs().max())
+        is_published = type(self._s.model).__module__.startswith("transformers.")
+        is_vocabulary = head.out_features in self._sizes
+        is_fault = is_moved or is_vocabulary and not bool(logits[seen].any()) or is_published and (
+            multiple(logits, made) is not None or is_vocabulary and not _keeps_order(made, logits))
+        if is_fault and (is_vocabulary or is_named):
             self._s.add("logits-changed", difference, where=self._s.names[head])
+
+
+def _keeps_order(before: Tensor, after: Tensor) -> bool:
+    """Whether larger values of a row are larger after a function, too, or as large where it saturates."""
+    steps = after.gather(-1, before.argsort(-1)).diff(dim=-1)  # infinite where a mask begins
+    steps = steps[torch.isfinite(steps).any(-1)].nan_to_num(0, 0, 0)
+    least = -1e-6 * after[torch.isfinite(after)].abs().max()
+    return bool((steps >= least).all()) and bool((steps > 0).any(-1).all())
+
+
+def _is_offset(index: Tensor, given: Tensor) -> bool:
+    """Whether an index is what the batch has, but for one number that is added to all."""
+    if given.numel() != index.numel() or given.dtype == torch.bool or index.numel() < 2:
+        return False
+    difference = index.flatten().cpu() - given.flatten().cpu()
+    return bool((difference == difference[0]).all())

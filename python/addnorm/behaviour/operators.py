@@ -8,7 +8,7 @@ import statistics
 import weakref
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from typing import Any, Callable, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -32,12 +32,13 @@ _SUMS = {"add", "add_", "__add__", "__radd__", "__iadd__"}
 class Functions(TorchFunctionMode):
     """Shows every call of a function of PyTorch, with its result, to a watcher.
 
-    What a watcher raises is its own affair: the model goes on.
+    The model goes on whatever a watcher raises. The first error of each watcher is left out under its `checks`.
     """
 
-    def __init__(self, *watchers: Callable[[str, tuple[Any, ...], dict[str, Any], Any], None]) -> None:
+    def __init__(self, s: Subject, *watchers: Any) -> None:
         super().__init__()
-        self._watchers = watchers
+        self._s, self._watchers = s, watchers
+        self._errors: dict[Any, Exception] = {}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
@@ -45,9 +46,26 @@ class Functions(TorchFunctionMode):
         for watch in self._watchers:
             try:
                 watch(name, args, kwargs or {}, result)
-            except Exception:
-                continue
+            except Exception as error:
+                self._errors.setdefault(watch, error)
         return result
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        for watch, reason in self._errors.items():
+            self._s.leave(watch.checks, reason)
+
+
+def argument(args: tuple[Any, ...], kwargs: dict[str, Any], index: int, name: str) -> Any:
+    """Returns an argument of a function, by its place or its name, or None."""
+    return args[index] if len(args) > index else kwargs.get(name)
+
+
+def linear_input(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Returns what a linear map reads, or None for other functions."""
+    if name == "addmm":
+        return argument(args, kwargs, 1, "mat1")
+    return argument(args, kwargs, 0, "input") if name == "linear" else None
 
 
 # -- Dropout --
@@ -61,12 +79,14 @@ def dropout_rate(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> fl
     if name == "scaled_dot_product_attention":
         return float(kwargs.get("dropout_p", args[4] if len(args) > 4 else 0.0))
     if name == "multi_head_attention_forward":
-        return float(args[10]) if kwargs.get("training", True) else 0.0
+        return float(argument(args, kwargs, 10, "dropout_p") or 0.0) if kwargs.get("training", True) else 0.0
     return 0.0
 
 
 class LiveDropout:
     """Where dropout is at work."""
+
+    checks = "eval-noise"
 
     def __init__(self, s: Subject) -> None:
         self._s = s
@@ -83,6 +103,8 @@ class LiveDropout:
 class NoisySums:
     """Places in layers where random numbers, or a multiple of them, are added to rows of tokens."""
 
+    checks = "eval-noise"
+
     def __init__(self, s: Subject) -> None:
         self._s = s
         self._noise: list[Tensor] = []  # the last ones
@@ -92,7 +114,8 @@ class NoisySums:
         is_noise = [any(a is noise for noise in self._noise) for a in args[:2]]
         if name in _RANDOM or name in _MULTIPLES and any(is_noise):
             self._noise = [*self._noise[-3:], result]
-        elif name in _SUMS and sum(is_noise) == 1 and result.dim() > 2 and args[0].shape == args[1].shape:
+        elif name in _SUMS and sum(is_noise) == 1 and result.dim() > 2 \
+                and all(isinstance(a, Tensor) and a.shape == result.shape for a in args[:2]):
             place = self._s.where()
             if self._s.layer_of(place) and place not in self.places:
                 self.places.append(place)
@@ -105,6 +128,8 @@ class StreamDropout:
     for what a linear map has just made: that is a branch, to which an adapter may add. That of a batch of
     one sequence cannot be told from positions.
     """
+
+    checks = "dropout-on-stream"
 
     def __init__(self, s: Subject) -> None:
         self._s = s
@@ -176,6 +201,8 @@ class AttentionScale:
     projections. It is measured where it can only be that: all entries of the logits are one multiple
     of the product, and rows of q and k are not normalized."""
 
+    checks = "attention-scale"
+
     def __init__(self, s: Subject) -> None:
         self._s = s
         self._projections: list[Tensor] = []
@@ -191,10 +218,10 @@ class AttentionScale:
             if q.dim() > 2:
                 self._products = [*self._products[-1:], _Product(q, k, result, result._version)]
         elif name == "scaled_dot_product_attention":
-            self._add(args[0].detach(), args[1].detach(),
-                      kwargs.get("scale") or args[0].shape[-1]**-0.5)
+            q, k = argument(args, kwargs, 0, "query").detach(), argument(args, kwargs, 1, "key").detach()
+            self._add(q, k, kwargs.get("scale") or q.shape[-1]**-0.5)
         elif name in SOFTMAX:
-            logits = (args[0] if args else kwargs["input"]).detach()
+            logits = argument(args, kwargs, 0, "input").detach()
             for product in reversed(self._products):
                 if product.result.shape == logits.shape:
                     factor = multiple(logits, product.values())

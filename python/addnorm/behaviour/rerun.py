@@ -20,6 +20,7 @@ LIMIT, LIMIT_16_BIT = 1e-4, 0.03
 SAME_SHAPES = 0.2  # the share of these limits for batches of one shape, which have the same kernels
 ROUNDINGS = 3  # of what one rounding of the embeddings changes; a cache changes 0.4 to 0.7 of it, with 4 to 32 layers
 MOST_ROUNDING = 0.1  # more is no rounding, but noise
+SHARED = "a sequence alone has another output even without padding, as with experts of a limited capacity"
 _KEPT = ("attention_mask",)  # masks with 1 where a token counts
 _HIDDEN = ("src_key_padding_mask", "key_padding_mask", "padding_mask")  # with True where it does not
 _CACHES = ("past_key_values", "past_key_value", "past_kv", "layer_past", "past", "kv_cache", "cache")
@@ -71,7 +72,7 @@ def _output(s: Subject, gradients: bool = False, **options: Any) -> Tensor:
 def measure_noise(s: Subject, output: Tensor) -> None:
     """Two evaluations of one batch, from other random numbers."""
     dropout, sums = LiveDropout(s), NoisySums(s)
-    with Functions(dropout, sums):
+    with Functions(s, dropout, sums):
         again = _output(s, seed=20)
     if again.shape != output.shape:
         raise Unmeasured("two evaluations have outputs of different shapes")
@@ -85,22 +86,61 @@ def measure_noise(s: Subject, output: Tensor) -> None:
 def measure_alone(s: Subject, output: Tensor) -> None:
     """Compares the longest sequence of a padded batch with the same sequence in a batch of its own: its mask may have
     come to others."""
-    found = _padding_mask(s)
+    found = padding_mask(s)
     if found is None or bool(found[1].all()) or len(found[1]) < 2 or len(output) != len(found[1]) or _is_noisy(s):
         return
-    count, kept = len(found[1]), found[1]
-    first = int(kept.sum(1).argmax())
+    difference = _difference_alone(s, s.named, output, found[1])
+    if difference > _limit_of(s, difference, output) and _shares_batch(s):
+        s.leave("batch-leak", SHARED)
+        return
+    _add(s, "batch-leak", difference, output, where=found[0], detail="alone")
 
-    def cut(tensor: Tensor) -> Tensor:
-        return tensor[first:first + 1] if tensor.dim() and len(tensor) == count else tensor
 
-    inputs, named = with_tensors((s.inputs, s.named), cut)
-    alone = _output(s, inputs=inputs, named=named)
+def _difference_alone(s: Subject, named: dict[str, Any], output: Tensor, kept: Tensor, copies: int = 1) -> float:
+    """The difference between the longest sequence in its batch and alone, or between copies of it and one alone."""
+    count, first = len(kept), int(kept.sum(1).argmax())
+    if count == kept.shape[1]:
+        raise Unmeasured("there are as many sequences as tokens")
+
+    def cut(tensor: Tensor, times: int = 1) -> Tensor:
+        is_batch = tensor.dim() and len(tensor) == count
+        return torch.cat([tensor[first:first + 1]] * times) if is_batch else tensor
+
+    def of(times: int) -> Tensor:
+        inputs, cut_named = with_tensors((s.inputs, named), lambda tensor: cut(tensor, times))
+        return _output(s, inputs=inputs, named=cut_named)
+
+    alone = of(1)
     if alone.shape != output[:1].shape:
         raise Unmeasured("a sequence alone has an output of another shape")
     seen = kept[first] if output.dim() == 3 and tuple(kept.shape) == leading(output) else slice(None)
-    _add(s, "batch-leak", relative_difference(alone[0][seen], output[first][seen]), output, where=found[0],
-         detail="alone")
+    others = [output[first]] if copies == 1 else list(of(copies))
+    return max(relative_difference(alone[0][seen], other[seen]) for other in others)
+
+
+def _shares_batch(s: Subject) -> bool:
+    """Whether a sequence alone has another output even where no mask hides anything, or than copies of it have: as with
+    experts that take only so many tokens of a batch. Then no mask can be blamed."""
+    if s.shares_batch is None:
+        try:
+            s.shares_batch = _measure_sharing(s)
+        except Exception:  # a mask that is inverted hides all where it should hide nothing, which some kernels refuse
+            s.shares_batch = False
+    return s.shares_batch
+
+
+def _measure_sharing(s: Subject) -> bool:
+    found = padding_mask(s)
+    if found is None or len(found[1]) < 2 or _is_noisy(s):
+        return False
+    name, kept = found
+    mask = torch.ones_like(kept) if name in _KEPT else torch.zeros_like(kept)
+    named = {**s.named, name: mask.to(s.named[name].dtype)}
+    whole = _output(s, named=named)
+    limit = _limit_of(s, math.inf, whole)
+    return len(whole) == len(kept) and (
+        _difference_alone(s, named, whole, torch.ones_like(kept)) > limit
+        or _difference_alone(s, s.named, whole, kept, len(kept)) > limit)
 
 
 def _is_noisy(s: Subject) -> bool:
@@ -110,7 +150,7 @@ def _is_noisy(s: Subject) -> bool:
 # -- Padding --
 
 
-def _padding_mask(s: Subject) -> tuple[str, Tensor] | None:
+def padding_mask(s: Subject) -> tuple[str, Tensor] | None:
     """Its name, and where tokens count."""
     for name in (*_KEPT, *_HIDDEN):
         mask = s.named.get(name)
@@ -121,7 +161,7 @@ def _padding_mask(s: Subject) -> tuple[str, Tensor] | None:
 
 def measure_padding(s: Subject, output: Tensor) -> None:
     """Other tokens where a mask hides them: the rest of the output must stay as it is."""
-    found = _padding_mask(s)
+    found = padding_mask(s)
     if found is None:
         _measure_padding_of_embeddings(s, output)
         return
@@ -138,7 +178,11 @@ def measure_padding(s: Subject, output: Tensor) -> None:
     seen = _of_tokens(counts, output, s)
     inputs, named = _with_other_padding(s, named, counts)
     other = _output(s, inputs=inputs, named=named)
-    _add(s, "padding-leak", relative_difference(other[seen], output[seen]), output, SAME_SHAPES, where=name)
+    difference = relative_difference(other[seen], output[seen])
+    if difference > _limit_of(s, difference, output, SAME_SHAPES) and _shares_batch(s):
+        s.leave("padding-leak", SHARED)
+        return
+    _add(s, "padding-leak", difference, output, SAME_SHAPES, where=name)
 
 
 def _measure_padding_of_embeddings(s: Subject, output: Tensor) -> None:

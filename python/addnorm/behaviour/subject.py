@@ -58,6 +58,7 @@ class Subject:
         self.sizes = Counter(place for name in self.parameters for place in places_of(name))
         self.runs: list[Calls] = []
         self.rounding: float | None = None  # how much one rounding changes the output, where that was measured
+        self.shares_batch: bool | None = None  # whether sequences share something else than a mask, where measured
         self._opaque: set[nn.Module] = set()
         self.lines: list[Line] = []
         self.left_out: list[dict[str, str]] = []
@@ -130,6 +131,12 @@ class Subject:
     def where(self) -> str:
         """The module whose forward is running."""
         return self.names[self.runs[-1].inside[-1]] if self.runs[-1].inside else ""
+
+    def given(self) -> dict[str, Any]:
+        """The arguments of the batch by their names in the model's forward; other arguments by their places."""
+        names = [p.name for p in self._parameters().values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        names += map(str, range(len(names), len(self.inputs)))
+        return {**dict(zip(names, self.inputs)), **self.named}
 
     def accepts(self, *names: str) -> str | None:
         """The first of these arguments that the model's forward has."""
