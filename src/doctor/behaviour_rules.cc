@@ -262,7 +262,7 @@ constexpr BehaviourRule kBehaviourRules[] = {
      "average the gradients of all parameters over the processes, as DistributedDataParallel does; "
      "begin with the same weights"},
     {"decay-uneven", is_odd, kSuspicious, kSuspicious,
-     "weight decay of {value:.3g} pulls at {detail}", "{limit:.3g}, as at most matrices",
+     "the weight decay of {detail} is {value:.3g}", "{limit:.3g}, as for most of them",
      "one group for all matrices, if it is not meant"},
     {"decay-on-gain", exceeds_limit, kSuspicious, kNote,
      "weight decay of {value:.3g} also pulls at {detail}",
