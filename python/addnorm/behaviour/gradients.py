@@ -143,8 +143,8 @@ def measure_frozen(s: Subject) -> None:
 
 def _oddly_frozen(s: Subject, frozen: set[str]) -> tuple[list[str], list[str]]:
     """Returns the parameters that are frozen in one inner layer alone, and those that are frozen beside trained ones of
-    their sublayer. None are odd if a matrix is frozen in several layers and trained in others, which is a choice. Neither
-    are several layers that are frozen as a whole, as in LISA."""
+    their sublayer. None are odd if a matrix is frozen in several layers and trained in others, which is a choice.
+    Neither are several layers that are frozen as a whole, as in LISA."""
     layers: dict[str, list[str]] = defaultdict(list)
     for name in s.parameters:
         if s.layer_of(name):
@@ -173,8 +173,8 @@ def _is_one_of_experts(s: Subject, name: str) -> bool:
 
 
 def _frozen_parts(s: Subject, layer: str, names: list[str], frozen: set[str]) -> list[str]:
-    """Returns the frozen matrices of sublayers that also have trained ones, in a layer of which most values are trained:
-    not the base of an adapter, and not a router beside its experts."""
+    """Returns the frozen matrices of sublayers that also have trained ones, in a layer of which most values are
+    trained: not the base of an adapter, and not a router beside its experts."""
     matrices = [n for n in names if s.parameters[n].dim() > 1]
     if 2 * sum(s.parameters[n].numel() for n in matrices if n in frozen) > \
             sum(s.parameters[n].numel() for n in matrices):
@@ -187,8 +187,8 @@ def _frozen_parts(s: Subject, layer: str, names: list[str], frozen: set[str]) ->
 
 
 def _sublayer_of(s: Subject, layer: str, name: str) -> tuple[str, bool] | None:
-    """Returns what the matrices of one sublayer share: the outermost module within the layer, and whether they belong to
-    attention. The matrices of a flat layer are told apart by their names, or not at all."""
+    """Returns what the matrices of one sublayer share: the outermost module within the layer, and whether they belong
+    to attention. The matrices of a flat layer are told apart by their names, or not at all."""
     inner = name[len(layer) + 1:]
     places = [f"{layer}.{place}" for place in places_of(parent_of(inner))][::-1]
     modules = [(place, s.model.get_submodule(place)) for place in places]

@@ -174,7 +174,7 @@ def _unlike_others(s: Subject, names: list[str], off: set[str], is_judged: bool)
         return
     for members in forms.values():
         odd = [name for name in members if name in off]
-        if odd and (2 * len(odd) < len(members) or len(members) == len(off) == 1 and len(names) > 3):
+        if odd and (2 * len(odd) < len(members) or len(members) == len(off) == 1):
             yield odd
 
 

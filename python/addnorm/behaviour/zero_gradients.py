@@ -22,8 +22,9 @@ MOST_ROUNDS = 3  # a head of zeros hides the gradients of output projections of 
 
 
 def measure_zero(s: Subject, g: Gradients) -> None:
-    """Adds gradient-zero. It costs up to three forwards and backwards, and one more forward, if there is such a parameter. A gradient that is
-    lost but not 0 is no fault in the first and the last layer, a part of which a network may need for nothing."""
+    """Adds gradient-zero. It costs up to three forwards and backwards, and one more forward, if there is such a
+    parameter. A gradient that is lost but not 0 is no fault in the first and the last layer, a part of which a network
+    may need for nothing."""
     sizes = {name: size for name, size in g.sizes.items() if size is not None and not _has_no_rows(s, g, name)}
     if sizes and not any(sizes.values()):
         s.add("gradient-zero", sum(s.parameters[n].numel() for n in sizes), where="model", detail="exactly 0",
