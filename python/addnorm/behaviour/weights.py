@@ -219,8 +219,7 @@ def measure_bias_offsets(s: Subject) -> None:
     inner = [means[n] for n in means if s.layer_of(n)]
     is_common = bool(inner) and max(inner) - min(inner) < 0.2 * abs(sum(inner)) / len(inner)
     for places in _unlike_others(s, list(means), off, is_common):
-        others = [mean for n, mean in means.items() if n not in places]
-        if all(abs(mean) < abs(means[places[0]]) / 3 for mean in others) or len(places) > len(others):
+        if all(abs(mean) < abs(means[places[0]]) / 3 for n, mean in means.items() if n not in off):
             s.add("bias-off-zero", means[places[0]], limit=deviations[places[0]], where=some(places))
 
 
