@@ -106,7 +106,7 @@ def _measure_uneven_decay(s: Subject, groups: Groups) -> None:
     odd = [n for n in names if decays[n] != usual]
     forms, odd_forms = ({s.of_all_layers(n) for n in part} for part in (names, odd))
     is_split = any(s.of_all_layers(n) in odd_forms for n in names if decays[n] == usual)
-    if odd and len(rates) == 1 and (is_split or 2 * len(odd_forms) < len(forms)):
+    if odd and len(rates) == 1 and (is_split or 2 * len(odd_forms) <= len(forms)):
         s.add("decay-uneven", decays[odd[0]], limit=usual, where=some(cover(s, odd, odd)),
               detail=f"{len(odd)} of {len(names)} weights of linear maps")
 
