@@ -22,6 +22,11 @@ def is_within(name: str, outer: str) -> bool:
     return not outer or name == outer or name.startswith(outer + ".")
 
 
+def has_running_statistics(module: nn.Module) -> bool:
+    """Whether a norm divides by statistics that it keeps, as BatchNorm and its frozen forms in DETR do."""
+    return "running_mean" in module._buffers
+
+
 def tensors_in(value: Any) -> Iterator[Tensor]:
     """Yields all tensors in nested tuples, lists, dictionaries and dataclasses, in order. If the value itself is
     another object, yields those in its attributes. Inside of a value, such an object may be a cache and is skipped."""

@@ -268,7 +268,7 @@ constexpr BehaviourRule kBehaviourRules[] = {
      "average the gradients of all parameters over the processes, as DistributedDataParallel does; "
      "start with the same weights"},
     {"decay-uneven", is_odd, kSuspicious, kSuspicious,
-     "weight decay of {value:.3g} applies to {detail}", "{limit:.3g}, as for most matrices",
+     "the weight decay of {detail} is {value:.3g}", "{limit:.3g}, as for most of them",
      "put all matrices into one group, unless this is intended"},
     {"decay-on-gain", exceeds_limit, kSuspicious, kNote,
      "weight decay of {value:.3g} also applies to {detail}",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter, defaultdict
-from typing import Callable, Iterable, Sequence
+from typing import Any, Callable, Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from .._sharded import local_part
 from .._structure import is_within, parent_of, tensors_in
 from .._undo import Undo
+from ..probe.find.names import ATTENTION, stem_of, weight_named
 from .structure import is_norm, main_output, places_of, plural, rms, some
 from .subject import Calls, Subject, Unmeasured
 from .tracer import Targets
@@ -123,23 +124,14 @@ def measure_initial_loss(s: Subject, g: Gradients) -> None:
 
 def measure_frozen(s: Subject) -> None:
     """Adds parameter-frozen. Freezing is a choice; one layer alone between trained ones, or some matrices of a sublayer
-    beside trained ones, is a strange one."""
+    beside trained ones, the same in all layers, is a strange one."""
     frozen = [n for n, p in s.parameters.items() if not p.requires_grad]
     if not frozen:
         return
-    groups: dict[str, list[str]] = defaultdict(list)
-    for name in s.parameters:
-        groups[s.of_all_layers(name)].append(name)
-    odd = []
-    is_frozen = set(frozen)
-    for members in groups.values():
-        trained = [i for i, name in enumerate(members) if name not in is_frozen]
-        if trained:  # neither the first layers nor the last ones
-            odd += [n for n in members[trained[0]:trained[-1]] if n in is_frozen]
-    for place in cover(s, odd, frozen):
-        s.add("parameter-frozen", 1, where=place, declared="its counterparts in layers before it and "
-              "after it are trained")
-    parts = _frozen_parts(s, is_frozen - set(odd))
+    odd, parts = _oddly_frozen(s, set(frozen))
+    if odd:
+        s.add("parameter-frozen", 1, where=some(cover(s, odd, frozen)), declared="its counterparts in all other layers "
+              "are trained")
     if parts:
         s.add("parameter-frozen", 1, where=some(cover(s, parts, frozen)), declared="the other matrices of its sublayer "
               "are trained")
@@ -149,25 +141,66 @@ def measure_frozen(s: Subject) -> None:
         s.add("parameter-frozen", share, where="model", detail=some(cover(s, frozen, frozen)))
 
 
-def _frozen_parts(s: Subject, frozen: set[str]) -> list[str]:
-    """The frozen matrices of sublayers that also have trained ones, in layers of which most values are trained: not the
-    base of an adapter, and not a router beside its experts."""
+def _oddly_frozen(s: Subject, frozen: set[str]) -> tuple[list[str], list[str]]:
+    """Returns the parameters that are frozen in one inner layer alone, and those that are frozen beside trained ones of
+    their sublayer. None are odd if a matrix is frozen in several layers and trained in others, which is a choice.
+    Neither are several layers that are frozen as a whole, as in LISA."""
     layers: dict[str, list[str]] = defaultdict(list)
-    for name, parameter in s.parameters.items():
-        if parameter.dim() > 1 and s.layer_of(name):
+    for name in s.parameters:
+        if s.layer_of(name):
             layers[s.layer_of(name)].append(name)
-    found = []
+    whole = [layer for layer, names in layers.items() if frozen.issuperset(names)]
+    forms: dict[str, list[str]] = defaultdict(list)
     for layer, names in layers.items():
-        sublayers: dict[str, list[str]] = defaultdict(list)
         for name in names:
-            inner = re.match(r"\w+(\.\d+)?(?=\.\w+\.)", name[len(layer) + 1:])
-            sublayers[inner.group() if inner else ""].append(name)
-        if 2 * sum(s.parameters[n].numel() for n in names if n in frozen) > sum(s.parameters[n].numel() for n in names):
-            continue
-        for group in sublayers.values():
-            if any(n not in frozen for n in group) and not any("expert" in n for n in group):
-                found += [n for n in group if n in frozen]
-    return found
+            if (layer not in whole or len(whole) == 1) and not _is_one_of_experts(s, name):
+                forms[s.of_all_layers(name)].append(name)
+    odd = [n for names in forms.values() for n in names[1:-1] if frozen.intersection(names) == {n}]
+    if any(1 < len(frozen.intersection(names)) < len(names) for names in forms.values()):
+        return [], []
+    return odd, [n for layer, names in layers.items() if layer not in whole
+                 for n in _frozen_parts(s, layer, names, frozen) if n not in odd]
+
+
+def _is_one_of_experts(s: Subject, name: str) -> bool:
+    """Whether a parameter belongs to one of several modules of one class in a list within its layer."""
+    for place in places_of(name[len(s.layer_of(name)) + 1:]):
+        module = s.model.get_submodule(f"{s.layer_of(name)}.{parent_of(place)}".rstrip("."))
+        kinds = [type(child) for child in module.children()]
+        if isinstance(module, nn.ModuleList) and parent_of(place) and len(kinds) > len(set(kinds)):
+            return True
+    return "expert" in name
+
+
+def _frozen_parts(s: Subject, layer: str, names: list[str], frozen: set[str]) -> list[str]:
+    """Returns the frozen matrices of sublayers that also have trained ones, in a layer of which most values are
+    trained: not the base of an adapter, and not a router beside its experts."""
+    matrices = [n for n in names if s.parameters[n].dim() > 1]
+    if 2 * sum(s.parameters[n].numel() for n in matrices if n in frozen) > \
+            sum(s.parameters[n].numel() for n in matrices):
+        return []
+    sublayers: dict[Any, list[str]] = defaultdict(list)
+    for name in matrices:
+        sublayers[_sublayer_of(s, layer, name)].append(name)
+    return [n for key, group in sublayers.items() if key and not any(_is_one_of_experts(s, n) for n in group)
+            and any(n not in frozen for n in group) for n in group if n in frozen]
+
+
+def _sublayer_of(s: Subject, layer: str, name: str) -> tuple[str, bool] | None:
+    """Returns what the matrices of one sublayer share: the outermost module within the layer, and whether they belong
+    to attention. The matrices of a flat layer are told apart by their names, or not at all."""
+    inner = name[len(layer) + 1:]
+    places = [f"{layer}.{place}" for place in places_of(parent_of(inner))][::-1]
+    modules = [(place, s.model.get_submodule(place)) for place in places]
+    is_attention = any(ATTENTION.search(text) for place, module in modules
+                       for text in (place[len(layer):], type(module).__name__))
+    for place, module in modules:
+        is_list = isinstance(module, (nn.ModuleList, nn.ModuleDict))
+        if not is_list and (list(module.children()) or isinstance(module, nn.MultiheadAttention)):
+            return place, is_attention
+    stem = re.sub("^w_", "", stem_of(inner))
+    kinds = [weight_named(stem, kind) is not None for kind in (False, True)]
+    return ("", kinds[1]) if kinds[0] != kinds[1] else None
 
 
 def cover(s: Subject, names: Iterable[str], among: Iterable[str]) -> list[str]:

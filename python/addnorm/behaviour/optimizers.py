@@ -11,7 +11,7 @@ import torch
 from .._samples import RESOLUTION
 from .._structure import parent_of
 from .gradients import cover
-from .structure import is_norm, rms, some
+from .structure import is_norm, is_projection, rms, some
 from .subject import Subject
 
 Groups = dict[int, tuple[Any, dict[str, Any]]]  # of each parameter's id: its optimizer and its group
@@ -95,11 +95,23 @@ def _measure_decay(s: Subject, groups: Groups) -> None:
 
 
 def _measure_uneven_decay(s: Subject, groups: Groups) -> None:
-    """Adds decay-uneven if some matrices of layers have another weight decay than most matrices of layers."""
-    decays = {n: float(groups[id(p)][1].get("weight_decay", 0)) for n, p in s.parameters.items()
-              if id(p) in groups and p.requires_grad and p.dim() == 2 and s.layer_of(n)}
-    usual = max(set(decays.values()), key=list(decays.values()).count, default=0.0)
-    odd = [n for n, decay in decays.items() if decay != usual]
-    if odd:
+    """Adds decay-uneven if weights of linear maps in layers have another weight decay than most of them: one in some
+    layers alone, or a few kinds in all layers. Groups with another learning rate are a choice, and so are routers."""
+    names = [n for n, p in s.parameters.items() if id(p) in groups and p.requires_grad and p.dim() == 2
+             and s.layer_of(n) and is_projection(s.model.get_submodule(parent_of(n))) and not _is_router(s, n)]
+    found = {n: groups[id(s.parameters[n])][1] for n in names}
+    decays = {n: float(group.get("weight_decay", 0)) for n, group in found.items()}
+    usual = max(sorted(set(decays.values())), key=list(decays.values()).count, default=0.0)
+    rates = {float(group["lr"]) for group in found.values()}
+    odd = [n for n in names if decays[n] != usual]
+    forms, odd_forms = ({s.of_all_layers(n) for n in part} for part in (names, odd))
+    is_split = any(s.of_all_layers(n) in odd_forms for n in names if decays[n] == usual)
+    if odd and len(rates) == 1 and (is_split or 2 * len(odd_forms) <= len(forms)):
         s.add("decay-uneven", decays[odd[0]], limit=usual, where=some(cover(s, odd, odd)),
-              detail=f"{len(odd)} of {len(decays)} matrices of layers")
+              detail=f"{len(odd)} of {len(names)} weights of linear maps")
+
+
+def _is_router(s: Subject, name: str) -> bool:
+    """Whether a map stands beside experts, or has the name of a router."""
+    around = s.model.get_submodule(parent_of(parent_of(name)))
+    return "rout" in name.lower() or any("expert" in child.lower() for child, _ in around.named_children())

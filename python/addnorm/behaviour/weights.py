@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
 from statistics import median
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 import torch
 from torch import Tensor, nn
 
 from .._sharded import is_sharded
 from .._structure import entry, is_within, parent_of
-from .structure import is_norm, is_projection, plural, rms
+from .structure import is_norm, is_projection, plural, rms, some
 from .subject import Subject
 
 MOST_VALUES = 2**20  # of one weight whose size is measured
@@ -96,33 +97,106 @@ def _size(weight: Tensor) -> float:
 
 
 def measure_initial_sizes(s: Subject) -> None:
-    """Adds initial-size for weights before training that are larger than the configuration's initializer_range, and for
-    gains and biases of norms that begin at another number than 1 and 0. Where most matrices have the size that the
-    configuration says, smaller ones are added too, but for maps into the stream."""
+    """Adds initial-size for weights before training: gains and biases of norms that begin at another number than their
+    counterparts, and matrices of another size than the configuration's initializer_range, where most matrices have it.
+    A model's own _init_weights() knows better, and decides instead. Maps into the stream may be smaller."""
     if not is_untrained(s):
         return
-    for name, parameter in s.parameters.items():
-        if is_norm(s.model.get_submodule(parent_of(name))) and parameter.dim() == 1:
-            expected = float(not name.endswith("bias"))
-            mean = float(parameter.detach().float().mean())
-            if abs(mean - expected) > 0.2 and abs(mean) > 1e-3:
-                s.add("initial-size", mean, limit=expected, where=name, detail="in the mean")
+    norms = {name: p for name, p in s.parameters.items()
+             if p.dim() == 1 and not is_sharded(p) and is_norm(s.model.get_submodule(parent_of(name)))}
+    off = {name for name, p in norms.items() if _is_off(_mean(p), float(not name.endswith("bias")))}
     usual = entry(s.config, "initializer_range")
-    follows = follows_range(s)
-    for name, parameter in _matrices(s) if isinstance(usual, float) and usual > 0 else ():
-        share, chance = _size(parameter) / usual, 5 / (2 * parameter.numel())**0.5
-        least = 1 - max(0.25, chance) if follows and not _writes_stream(s, name) else 0.0
-        most = 1 + max(0.5, chance) if follows else 2.0
-        if parameter.requires_grad and share > 0 and not least < share < most and not _has_own_size(s, name):
-            s.add("initial-size", share * usual, limit=usual, where=name, detail="in the root mean square")
+    matrices = dict(_matrices(s)) if isinstance(usual, float) and usual > 0 else {}
+    odd = [name for name, p in matrices.items() if not _is_of_size(s, name, p, usual)]
+    if not off and not odd:
+        return
+    drawn = _drawn_again(s)
+    for kind in True, False:  # biases, then gains
+        names = [name for name in norms if name.endswith("bias") == kind]
+        wrong = {n for n in off if n in names and (n not in drawn or _is_off(_mean(norms[n]), _mean(drawn[n])))}
+        for places in _unlike_others(s, names, wrong, is_judged=all(n in drawn for n in names)):
+            s.add("initial-size", _mean(norms[places[0]]), limit=float(not kind), where=some(places),
+                  detail="in the mean")
+    sizes = {n: _size(drawn[n]) if n in drawn else usual for n in matrices if n in drawn or not drawn}
+    odd = [n for n in sizes if not _is_of_size(s, n, matrices[n], sizes[n])]
+    forms: dict[str, list[str]] = defaultdict(list)
+    for name in odd if 2 * len(odd) < len(sizes) else ():
+        if matrices[name].requires_grad and not _has_own_size(s, name, bool(drawn)) and not _begins_at_0(s, name):
+            forms[s.of_all_layers(name)].append(name)
+    for places in forms.values():
+        s.add("initial-size", _size(matrices[places[0]]), limit=sizes[places[0]], where=some(places),
+              detail="in the root mean square")
 
 
-def _has_own_size(s: Subject, name: str) -> bool:
-    """Whether it is a table of a configuration with a number for tables, or one that a projection follows."""
+def _mean(parameter: Tensor) -> float:
+    return float(parameter.detach().float().mean())
+
+
+def _is_off(mean: float, expected: float) -> bool:
+    return abs(mean - expected) > 0.2 and abs(mean) > 1e-3
+
+
+def _is_of_size(s: Subject, name: str, weight: Tensor, usual: float) -> bool:
+    """Whether a matrix is about as large as usual. One of zeros is; so is a smaller one into the stream."""
+    share, chance = _size(weight) / max(usual, 1e-30), 5 / (2 * weight.numel())**0.5
+    least = 0.0 if _writes_stream(s, name) else 1 - max(0.25, chance)
+    return share == 0 or least < share < 1 + max(0.5, chance)
+
+
+def _drawn_again(s: Subject) -> dict[str, Tensor]:
+    """Returns the parameters that the model's own _init_weights() sets, in a copy; none if it has no such method."""
+    if not callable(getattr(s.model, "_init_weights", None)):
+        return {}
+    model, mark = copy.deepcopy(s.model), 7.0
+
+    def initialize(module: nn.Module, own: Callable[[nn.Module], object]) -> None:
+        own = getattr(module, "_init_weights", own)
+        for child in module.children():
+            initialize(child, own)
+        own(module)
+
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(mark)
+        initialize(model, model._init_weights)
+    return {name: p for name, p in model.named_parameters() if not bool((p == mark).all())}
+
+
+def _unlike_others(s: Subject, names: list[str], off: set[str], is_judged: bool) -> Iterator[list[str]]:
+    """Yields those of `off` that most counterparts in other layers are unlike, or all other names if there is no
+    counterpart. If is_judged, also yields all of them if they are all names in layers: no design changes all norms."""
+    forms: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        forms[s.of_all_layers(name)].append(name)
+    inner = [name for name in names if s.layer_of(name)]
+    if is_judged and len(forms) > 1 and len(inner) > 1 and off.issuperset(inner):
+        yield [name for name in names if name in off]
+        return
+    for members in forms.values():
+        odd = [name for name in members if name in off]
+        if odd and (2 * len(odd) < len(members) or len(members) == len(off) == 1):
+            yield odd
+
+
+def _has_own_size(s: Subject, name: str, is_judged: bool) -> bool:
+    """Whether a table may have another size than other matrices. A table of tokens may be pretrained; if it is the head
+    too, or if the model's own code initializes it, another table is judged."""
     others = "initializer_std", "init_std", "embedding_initializer_range"
-    is_table = isinstance(s.model.get_submodule(parent_of(name)), nn.Embedding)
-    return is_table and (any(hasattr(s.config, key) for key in others)
-                         or entry(s.config, *_WIDTHS) not in (None, s.parameters[name].shape[1]))
+    module, weight = s.model.get_submodule(parent_of(name)), s.parameters[name]
+    if not isinstance(module, nn.Embedding):
+        return False
+    is_head = any(is_projection(m) and m.weight is weight for m in s.names)
+    is_tokens = module is getattr(s.model, "get_input_embeddings", lambda: None)()
+    return not is_judged or is_tokens and not is_head or any(hasattr(s.config, key) for key in others) \
+        or entry(s.config, *_WIDTHS) not in (None, weight.shape[1])
+
+
+def _begins_at_0(s: Subject, name: str) -> bool:
+    """Whether a matrix of zeros follows, as in LoRA: only their product has a size."""
+    outputs, layer = s.parameters[name].shape[0], s.layer_of(name)
+    around = parent_of(parent_of(parent_of(name)))
+    place = around if is_within(around, layer) else layer
+    return any(is_within(other, place) and p.shape[1] == outputs and not bool(p.any()) for other, p in _matrices(s))
 
 
 def _writes_stream(s: Subject, name: str) -> bool:
@@ -133,15 +207,20 @@ def _writes_stream(s: Subject, name: str) -> bool:
 
 
 def measure_bias_offsets(s: Subject) -> None:
-    """Adds bias-off-zero for the biases of trained norms whose mean is large beside their deviation."""
+    """Adds bias-off-zero for the biases of trained norms that lie around a number far from 0, unlike their counterparts
+    in other layers, or all around the same number. One kind of norm may begin there in all layers."""
+    means: dict[str, float] = {}
+    deviations: dict[str, float] = {}
     for name, parameter in s.parameters.items():
-        if not name.endswith("bias") or parameter.dim() != 1 or is_sharded(parameter) or parameter.numel() < 16 \
-                or not is_norm(s.model.get_submodule(parent_of(name))):
-            continue
-        values = parameter.detach().double()
-        mean, deviation = float(values.mean()), float(values.std())
-        if abs(mean) > max(0.2, 3 * deviation) and deviation > 0:
-            s.add("bias-off-zero", mean, limit=deviation, where=name)
+        if name.endswith("bias") and parameter.dim() == 1 and parameter.numel() >= 16 and not is_sharded(parameter) \
+                and is_norm(s.model.get_submodule(parent_of(name))):
+            means[name], deviations[name] = _mean(parameter), float(parameter.detach().float().std())
+    off = {n for n, mean in means.items() if abs(mean) > max(0.2, 5 * deviations[n]) and deviations[n] > 0}
+    inner = [means[n] for n in means if s.layer_of(n)]
+    is_common = bool(inner) and max(inner) - min(inner) < 0.2 * abs(sum(inner)) / len(inner)
+    for places in _unlike_others(s, list(means), off, is_common):
+        if all(abs(mean) < abs(means[places[0]]) / 3 for n, mean in means.items() if n not in off):
+            s.add("bias-off-zero", means[places[0]], limit=deviations[places[0]], where=some(places))
 
 
 # -- Beside the other layers --
@@ -149,16 +228,20 @@ def measure_bias_offsets(s: Subject) -> None:
 
 def measure_odd_sizes(s: Subject) -> None:
     """Adds size-odd for a matrix or a gain of one layer whose size differs from that of its counterparts in all other
-    layers, which are of about one size. The first and the last layer of a trained network may differ."""
+    layers, which are of about one size. The first and the last layer of a trained network may differ, and so may a
+    layer of another class and a matrix of which some values are pruned."""
     groups: dict[Any, dict[str, float]] = defaultdict(dict)
     for name, parameter in (*_matrices(s), *_gains(s).items()):
-        if s.layer_of(name) and not is_sharded(parameter):
-            groups[s.of_all_layers(name), tuple(parameter.shape)][name] = _size(parameter)
-    known = {line["where"] for line in s.lines if line["check"] == "initial-size"}
+        layer = s.layer_of(name)
+        if layer and not is_sharded(parameter):
+            key = s.of_all_layers(name), tuple(parameter.shape), type(s.model.get_submodule(layer))
+            groups[key][name] = _size(parameter)
+    known = ", ".join(line["where"] for line in s.lines if line["check"] == "initial-size").split(", ")
     for sizes in groups.values():
         names, usual = list(sizes), median(sizes.values())
         odd = [name for name in names if not usual / 1.25 < sizes[name] < usual * 1.25]
         if len(names) < 5 or len(odd) != 1 or odd[0] not in names[1:-1] or odd[0] in known:
             continue
-        if sizes[odd[0]] > 0 and not usual / 1.6 < sizes[odd[0]] < usual * 1.6:
+        is_pruned = bool((s.parameters[odd[0]] == 0).any())
+        if sizes[odd[0]] > 0 and not is_pruned and not usual / 1.6 < sizes[odd[0]] < usual * 1.6:
             s.add("size-odd", sizes[odd[0]], limit=usual, where=odd[0], detail=f"{len(names) - 1} other layers")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections import defaultdict
-from typing import Iterable, Iterator
+from typing import Any, Iterable, Iterator
 
 import torch
 from torch import Tensor, nn
 
 from .._sharded import local_part
+from .._structure import entry, is_within, parent_of, tensors_in
 from .gradients import Gradients, cover, owner_of
 from .subject import Subject
 
@@ -20,8 +22,9 @@ MOST_ROUNDS = 3  # a head of zeros hides the gradients of output projections of 
 
 
 def measure_zero(s: Subject, g: Gradients) -> None:
-    """Adds gradient-zero. It costs up to three forwards and backwards if there is such a parameter. A gradient that is
-    lost but not 0 is no fault in the first and the last layer, a part of which a network may need for nothing."""
+    """Adds gradient-zero. It costs up to three forwards and backwards, and one more forward, if there is such a
+    parameter. A gradient that is lost but not 0 is no fault in the first and the last layer, a part of which a network
+    may need for nothing."""
     sizes = {name: size for name, size in g.sizes.items() if size is not None and not _has_no_rows(s, g, name)}
     if sizes and not any(sizes.values()):
         s.add("gradient-zero", sum(s.parameters[n].numel() for n in sizes), where="model", detail="exactly 0",
@@ -41,6 +44,10 @@ def measure_zero(s: Subject, g: Gradients) -> None:
         for name, share in _lost(names, sizes):
             small[name] = f"{share:.1g} of that of its counterparts in other layers"
     small = _without_excused(s, g, small)
+    if small:
+        idle = _idle_sublayers(s)
+        small = {n: words for n, words in small.items()
+                 if not any(is_within(n, place) for place in idle) and not _is_router_of_one(s, n)}
     for place in cover(s, small, small):
         names = [n for n in small if n == place or n.startswith(place + ".")]
         s.add("gradient-zero", sum(s.parameters[n].numel() for n in names), where=place, detail=small[names[0]])
@@ -60,6 +67,38 @@ def _has_no_rows(s: Subject, g: Gradients, name: str) -> bool:
     module = owner_of(s, name)
     is_padded = isinstance(module, nn.Embedding) and module.padding_idx is not None
     return is_padded or any(0 in shape for shape in g.calls.shapes.get(module, ()))
+
+
+def _idle_sublayers(s: Subject) -> set[str]:
+    """Returns the first sublayers of layers in lists whose first layer gets a stream of constant zeros, as DETR's
+    decoder does. Their queries and keys find the same values everywhere."""
+    zeros: set[str] = set()
+    first: dict[str, str] = {}
+
+    def enter(module: nn.Module, inputs: tuple[Any, ...]) -> None:
+        name = s.names[module]
+        layer = s.layer_of(name)
+        if not layer:
+            return
+        x = next(tensors_in(inputs), None)
+        if name == layer and x is not None and x.dim() > 2 and not x.requires_grad and not bool(x.any()):
+            zeros.add(parent_of(layer))
+        if any(p.dim() > 1 for p in module.parameters(recurse=False)):
+            first.setdefault(layer, ".".join(name.split(".")[:layer.count(".") + 2]))
+
+    with torch.enable_grad():
+        s.run(watch=(enter,))
+    return {place for layer, place in first.items() if parent_of(layer) in zeros}
+
+
+def _is_router_of_one(s: Subject, name: str) -> bool:
+    """Whether a router's configuration says that one expert is chosen and that its weight is divided by itself. The
+    code of transformers may do the same, as PhiMoE's for experts far ahead of the others."""
+    experts = entry(s.config, "num_experts", "num_local_experts", "n_routed_experts")
+    if not re.search("rout|gate", name) or s.parameters[name].shape[0] != experts:
+        return False
+    is_one = entry(s.config, "num_experts_per_tok", "moe_topk") == 1 and bool(entry(s.config, "norm_topk_prob"))
+    return is_one or type(s.model).__module__.startswith("transformers.models.")
 
 
 def _without_excused(s: Subject, g: Gradients, small: dict[str, str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 from torch import Tensor, nn
 
-from ..._structure import NORM_CLASS, tensors_in
+from ..._structure import NORM_CLASS, has_running_statistics, tensors_in
 
 ATTENTION = re.compile(r"attn|attention|mha", re.I)
 NORM_NAME = re.compile(r"norm|^ln|_ln$", re.I)
@@ -78,7 +78,7 @@ def squashing(module: nn.Module) -> Optional[str]:
 def is_norm(name: str, module: nn.Module) -> bool:
     """Whether a module normalizes rows, or squashes values instead, by the name of its class or its own name."""
     is_other = isinstance(module, (nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.Identity))
-    if is_other or any(True for _ in module.children()):
+    if is_other or has_running_statistics(module) or any(True for _ in module.children()):
         return False
     parameters = list(module.parameters())
     is_simple = all(p.dim() < 2 for p in parameters)
