@@ -12,8 +12,8 @@ from torch.utils import checkpoint
 @contextlib.contextmanager
 def checkpoints_with_graph() -> Iterator[list[Callable[..., Any]]]:
     """Runs reentrant checkpoints of PyTorch as non-reentrant ones, which compute the same numbers with a graph and need
-    as little memory. One that no gradient passes, as none of its inputs needs one, stays as it is. Yields a list of the
-    functions that were run in this way.
+    as little memory. A checkpoint stays as it is if none of its inputs needs a gradient. Yields a list of the functions
+    that were run in this way.
     """
     original, functions = checkpoint.CheckpointFunction, list[Callable[..., Any]]()
 

@@ -27,7 +27,7 @@ class Loss:
         self._loss, self._is_of_all = loss, is_of_all
 
     def __call__(self, output: Any) -> Tensor:
-        """Returns the number. Raises Error if there is none. Without a trained parameter, it needs no gradient."""
+        """Returns the number. Raises Error if there is none. Without trained outputs and a loss, returns 0."""
         if callable(self._loss):
             return _scalar("loss(output)", self._loss(output))
         own = own_loss(output)
@@ -55,5 +55,5 @@ def _in_random_directions(y: Tensor) -> Tensor:
     rows = y.reshape(-1, y.shape[-1]) if y.dim() else y.reshape(1, 1)
     n, features = rows.shape
     values = torch.randn(n + features, generator=torch.Generator().manual_seed(0)).to(rows.device)
-    directions = values.as_strided((n, features), (1, 1))  # each row begins one value later
+    directions = values.as_strided((n, features), (1, 1))  # each row begins one value after the one before
     return (rows.float() * directions).sum() / math.sqrt(max(1, rows.numel()))

@@ -1,4 +1,4 @@
-"""Sound models whose freezing, weight decay or initial weights are a choice, each with the fault that is most like it."""
+"""Sound models whose freezing, weight decay or initial weights are a choice, each with the most similar fault."""
 
 import types
 
@@ -64,7 +64,7 @@ class Model(nn.Module):
 
 
 class WithOwnCode(Model):
-    """Its own code draws the weights, with queries, keys and values of another size than the configuration says."""
+    """A model whose own code draws queries, keys and values in another size than the configuration says."""
 
     def _init_weights(self, module):
         if isinstance(module, (nn.Linear, nn.Embedding)):
@@ -127,7 +127,7 @@ def train_experts(layer, index):
 
 
 def offset(layer, index):
-    """β of 0.5 after a step."""
+    """Sets β to 0.5 and γ to 1, with noise as after a training step."""
     for value, start in (layer.norm_2.bias, 0.5), (layer.norm_2.weight, 1.0):
         value.copy_(start + 0.01 * torch.randn(WIDTH))
 
@@ -201,7 +201,7 @@ class DecoderLayer(nn.TransformerDecoderLayer):
 
 
 class Decoder(nn.Module):
-    """DETR's decoder: its stream begins at 0."""
+    """A decoder whose stream begins at 0, as in DETR."""
 
     def __init__(self):
         super().__init__()

@@ -53,7 +53,7 @@ def positions(make_ids):
 
 
 def without_biases(m):
-    """An untrained model: the biases of its linear maps are 0."""
+    """Sets the biases of linear maps to 0, as in an untrained model."""
     for module in m.modules():
         if isinstance(module, nn.Linear):
             module.bias = nn.Parameter(torch.zeros(module.out_features))
@@ -65,7 +65,7 @@ def scale_logits(m):
 
 
 def published(m):
-    """Has the model's class come from transformers."""
+    """Makes the model's class look like one of transformers."""
     m.__class__ = type("Decoder", (type(m),), {"__module__": "transformers.models.own"})
     return m
 
@@ -97,7 +97,7 @@ def add_adapters(m):
 
 
 def add_head(m):
-    """Puts a head of one's own on the model."""
+    """Adds a head that the configuration does not describe."""
     m.config.hidden_act = "silu"
     width = models.WIDTH
     m.head = nn.Sequential(nn.Dropout(0.4), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 3))
@@ -182,7 +182,7 @@ def test_what_a_configuration_does_not_speak_of_is_not_judged(name):
 
 
 class Padded(nn.Module):
-    """Positions that count tokens as OPT does, so that padding shares one; or that the batch gives."""
+    """A model whose positions count tokens as in OPT, so that padding shares one, or come from the batch."""
 
     def __init__(self, used=lambda positions: positions):
         super().__init__()

@@ -35,7 +35,7 @@ def with_gains(layer, number, x):
 
 
 def norm_by(divided):
-    """A norm before attention: `divided` of the centred rows and their deviation."""
+    """Returns a norm before attention that computes `divided(rows, deviation)` from centred rows."""
     return {"norm_1": lambda s, known, x: with_gains(s, 1, divided(*normalized(s, x)))}
 
 
@@ -47,7 +47,7 @@ def steps(**changed):
 
 
 def lora(scale):
-    """A second pair of matrices in parallel to the output projection."""
+    """Adds a pair of matrices in parallel to the output projection."""
     def plant(layer, index):
         layer.lora_a = nn.Parameter(scale * torch.randn(4, WIDTH))
         layer.lora_b = nn.Parameter(torch.zeros(WIDTH, 4))
@@ -70,7 +70,7 @@ def gate(bias):
 
 
 def adapter(layer, index):
-    """An adapter behind the feed-forward, with a residual of its own."""
+    """Adds an adapter with its own residual connection after the feed-forward."""
     layer.down, layer.up = nn.Linear(WIDTH, 6), nn.Linear(6, WIDTH)
 
     def feed(s, known, h):
@@ -80,7 +80,7 @@ def adapter(layer, index):
 
 
 class FusedAddNorm(torch.autograd.Function):
-    """s = x + f and y = (s − centre)/size, with one of several backwards."""
+    """Computes s = x + f and y = (s − centre)/size. It has one of several backwards."""
 
     @staticmethod
     def forward(ctx, x, f, layer, way):
@@ -151,7 +151,7 @@ def added_norm(s, known, x):
 
 
 def stale(s, known, x):
-    """The feed-forward reads the norm of the layer's input."""
+    """A layer whose feed-forward reads the norm of the layer's input."""
     return x + s.attend(s.norm_1(x)) + s.feed(s.norm_2(x))
 
 
@@ -198,7 +198,7 @@ BUGS = {  # the rule, the layers with the bug, and the function that plants it
     "gates of whole sums": ("stream-gated", ALL, modulated(lambda x, f, g: g * (x + f), 1)),
     "a scale without its 1": ("modulation-around-zero", ALL, modulated(lambda x, f, g: x + g * f, 0)),
 }
-ODD = {  # in one layer; tested at every place
+ODD = {  # bugs of one layer, tested in each layer
     "(x + f)/2": ("stream-changed", steps(join_attention=lambda s, known, x, f: (x + f) / 2)),
     "x + f/2": ("branch-factor", steps(join=lambda s, known, x, f: x + f / 2)),
     "x + x": ("stream-changed", steps(join_attention=lambda s, known, x, f: x + x)),

@@ -1,6 +1,6 @@
-"""addnorm.check on models whose forward runs without a graph and again in backward: reentrant checkpoints, similar
-functions of other libraries, and reversible layers. Gradients are not judged there, and the report says so. The forward
-is judged as usual."""
+"""addnorm.check on models whose forward runs without a graph and again in backward. Examples are reentrant checkpoints,
+similar functions of other libraries, and reversible layers. Gradients are not judged there, and the report says so. The
+forward is judged as usual."""
 
 import addnorm
 import pytest
@@ -43,7 +43,7 @@ def kept(function, x):
 
 
 class Layer(small_models.Layer):
-    """`parts` is the recomputed part: the layer's own method, its sublayers with their norms, or its feed-forward."""
+    """A layer with a recomputed part: its own method, its sublayers with their norms, or its feed-forward (`parts`)."""
 
     def __init__(self, run, parts, bug=None):
         super().__init__()
@@ -76,7 +76,7 @@ class Layer(small_models.Layer):
 
 
 class Model(small_models.Decoder):
-    """`parts` may also be "layers", or "segments" of two layers."""
+    """A decoder whose recomputed `parts` may also be "layers", or "segments" of two layers."""
 
     def __init__(self, run, parts, bugs=None):
         super().__init__()
@@ -175,7 +175,7 @@ def test_a_branch_without_gradients_is_still_named():
 
 
 class Reversed(torch.autograd.Function):
-    """Gomez et al. 2017: inputs are recomputed from outputs."""
+    """A reversible layer, whose inputs are recomputed from its outputs (Gomez et al. 2017)."""
 
     @staticmethod
     def forward(ctx, a, b, layer):

@@ -1,5 +1,5 @@
-"""Faults of heads, sums, weights and optimizers, beside the configuration: in two makes of model, each with the
-sound model that is most like it."""
+"""Faults of heads, sums, weights and optimizers, and differences from the configuration. Each fault is tested in two
+implementations, together with the most similar sound model."""
 
 import types
 
@@ -113,7 +113,7 @@ def test_an_epsilon_that_the_configuration_does_not_have_is_named(declared, is_w
 
 
 class GPT2Like(nn.Module):
-    """A GELU in its tanh form, of which the plain one differs by 1e-5."""
+    """A GELU in its tanh form, which differs from the exact one by 1e-5."""
 
     def forward(self, x):
         return 0.5 * x * (1 + torch.tanh(0.7978845608 * (x + 0.044715 * x**3)))
@@ -131,7 +131,7 @@ def test_two_forms_of_gelu_are_told_apart(declared):
 @pytest.mark.parametrize("others, gains, is_wrong", [
     (0, 0, False), (0.1, 0.1, False), (0, 0.1, True), (0.1, 1.0, True)])
 def test_weight_decay_that_misses_the_norms_is_named(make, others, gains, is_wrong):
-    """others: the decay of biases; gains: that of norms; matrices have 0.1."""
+    """`others` is the decay of biases, and `gains` is that of norms. Matrices have 0.1."""
     found = model(make)
     for layer in found.layers:
         layer.bias = nn.Parameter(torch.zeros(WIDTH))
@@ -157,7 +157,7 @@ class Classifier(nn.Module):
 
 
 class Published(Classifier):
-    """A classifier whose code is not its user's."""
+    """A classifier whose class seems to come from transformers."""
 
     __module__ = "transformers.models.own"
 
@@ -171,7 +171,7 @@ def test_logits_of_a_classifier_are_those_of_its_head(kind, change, is_wrong, ma
 
 
 class Masked(nn.Module):
-    """With a mask of padding, for heads as the function has it."""
+    """A model that turns a mask of padding into one for heads by the function `of_heads`."""
 
     def __init__(self, make, of_heads):
         super().__init__()

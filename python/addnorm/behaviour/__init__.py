@@ -1,10 +1,10 @@
-"""What a model does when something changes that should matter, or should not.
+"""Measures the behaviour of a model: what its output depends on, its gradients, its weights and its optimizer.
 
     lines, left_out = measure(model, (tokens,), {}, loss=…, optimizer=…)
 
 Lines of a profile: {"step": 0, "check": "future-leak", "value": 0.12, "limit": 1e-05, "where": …},
-where `limit` is what the measurement compared itself with, `declared` why another value is expected,
-and `detail` what else was seen. The doctor's rules judge them (docs/doctor.md).
+`limit` is the reference for the value, `declared` is the reason to expect another value, and `detail` holds further
+observations. The doctor's rules judge the lines (docs/doctor.md).
 """
 
 from __future__ import annotations
@@ -36,15 +36,14 @@ __all__ = ["measure"]
 def measure(model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], *,
             loss: Callable[[Any], Tensor] | str | None = None,
             optimizer: Any = None) -> tuple[list[Line], list[dict[str, str]]]:
-    """The lines of a profile for model(*inputs, **named), and what could not be measured and why.
+    """Returns the lines of a profile for model(*inputs, **named), and the parts that were not measured, with reasons.
 
-    loss       as check() takes it; without a loss, every output gets a gradient
-    optimizer  the optimizer of the parameters, or a list of several; None: nothing is said of it
+    loss       the same as for check(); without a loss, every output gets a gradient
+    optimizer  the optimizer of the parameters, or a list of several; None: no optimizer is checked
 
-    Runs the model three times and back three times; two or three times more where the batch has a padding mask
-    (once or twice where it has none and an embedding has a padding_idx), and twice where the model has a cache; up
-    to six times more where parameters have no gradient, or one of 0. The model is afterwards as it was, bit by
-    bit, and so are the generators of random numbers.
+    Runs three forwards and three backwards. A padding mask in the batch costs two or three more runs. Without a mask,
+    an embedding with a padding_idx costs one or two. A cache costs two. Parameters whose gradient is missing or 0 cost
+    up to six. Afterwards the model and the generators of random numbers are bitwise unchanged.
     """
     optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
     s = Subject(model, inputs, named, loss)

@@ -1,4 +1,4 @@
-"""The activation between two linear maps, beside the one that the configuration names."""
+"""Compares the activation between two linear maps with the one that the configuration names."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .operators import linear_input
 from .structure import relative_difference
 from .subject import Subject
 
-EXACT = 1e-6  # the difference of an activation that is this one; the two forms of GELU differ by 5e-6 or more
-MOST_VALUES = 2**16  # of one activation that is compared
+EXACT = 1e-6  # largest difference of equal activations; the two forms of GELU differ by 5e-6 or more
+MOST_VALUES = 2**16  # values of one activation that are compared
 _NAMES = "hidden_act", "hidden_activation", "activation_function", "activation"
 
 
@@ -33,9 +33,9 @@ ALIASES = {"gelu_python": "gelu", "gelu_fast": "gelu_new", "gelu_pytorch_tanh": 
 
 
 class Activations:
-    """Looks at what stands between linear maps of a layer: an activation of the last one's output, or its product with
-    another one's. The configuration speaks of the layer's widest map. Others, as in adapters, may have activations of
-    their own, if they have them in most layers."""
+    """Identifies the activation between linear maps of a layer. It is applied to the output of the last map, and may be
+    multiplied with the output of another map. The configuration names the activation before the layer's widest map.
+    Other maps, as in adapters, may have activations of their own if they have them in most layers."""
 
     checks = "activation-changed"
 
@@ -43,14 +43,14 @@ class Activations:
         self._s = s
         named = entry(s.config, *_NAMES)
         self._declared = ALIASES.get(named, named) if isinstance(named, str) else ""
-        self._made: list[Tensor] = []  # what the last two linear maps have made, [rows, features]
-        self._found: dict[str, tuple[str, int]] = {}  # activations and the number of features, by place
+        self._made: list[Tensor] = []  # outputs of the last two linear maps, [rows, features]
+        self._found: dict[str, tuple[str, int]] = {}  # place → (activation, number of features)
         self._as_declared: set[str] = set()
-        self._widest: dict[str, int] = {}  # the features that the widest map of each layer reads
+        self._widest: dict[str, int] = {}  # layer → number of input features of its widest map
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
         place, made, x = self._s.where(), self._made, linear_input(name, args, kwargs)
-        if not isinstance(x, Tensor) or self._declared not in KNOWN or "router" in place:  # which has its own
+        if not isinstance(x, Tensor) or self._declared not in KNOWN or "router" in place:  # routers have their own
             return
         self._made = [*made[-1:], _rows(result)]
         read, layer = _rows(x), self._s.layer_of(place)
@@ -80,7 +80,7 @@ def _rows(x: Tensor) -> Tensor:
 
 
 def _pairs(made: list[Tensor], read: Tensor) -> Iterator[tuple[Tensor, Tensor | None]]:
-    """Yields the tensor that an activation may have read, and the one that may have been multiplied with it."""
+    """Yields pairs of the tensor that the activation may have read, and its possible factor or None."""
     same = [m for m in made if m.shape == read.shape]
     halves = made[-1].chunk(2, -1) if made and made[-1].shape[-1] == 2 * read.shape[-1] else ()
     if same and same[-1] is made[-1]:

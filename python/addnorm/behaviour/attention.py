@@ -1,4 +1,4 @@
-"""Checks of attention by its operands, as they show in PyTorch's functions: softmax-axis, attention-constant,
+"""Checks of the operands of attention, as PyTorch's functions get them: softmax-axis, attention-constant,
 heads-alike and head-silent."""
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from .structure import rms
 from .subject import Subject
 from .weights import follows_range, has_zeros, is_trained, is_untrained
 
-AXES = {1: "heads", 2: "queries"}  # of weights [sequences, heads, queries, keys]
-CONSTANT = 1e-5  # the spread of queries, keys or values over tokens, as a share of their size; collapse leaves 1e-4
-MOST_VALUES = 2**18  # of one tensor that is looked at
-MOST_HEADS, MOST_TOKENS = 128, 64  # of heads that are compared
+AXES = {1: "heads", 2: "queries"}  # axes of weights [sequences, heads, queries, keys]
+CONSTANT = 1e-5  # spread of queries, keys or values over tokens, relative to their size; collapse leaves 1e-4
+MOST_VALUES = 2**18  # largest number of values of a tensor that is inspected
+MOST_HEADS, MOST_TOKENS = 128, 64  # largest numbers of heads and tokens that are compared
 
 
 class AttentionChecks:
-    """Looks at the operands of attention in each module."""
+    """Inspects the operands of attention in each module."""
 
     checks = "softmax-axis, attention-constant, heads-alike, head-silent"
 
     def __init__(self, s: Subject) -> None:
         self._s = s
-        self._weights: list[tuple[Tensor, int]] = []  # the last results of a softmax, and its axis
-        self._product: tuple[Tensor, Tensor, Tensor] | None = None  # q, k and q·k, the last ones
-        self._has_heads = False  # whether the second axis of the last product is one of q and k, too
-        self._mixed: tuple[int, int] | None = None  # heads and values of the last product with values
-        self._found: dict[tuple[str, str], str] = {}  # check and place
-        # Operands of 0, by place, in their order; and operands that are not, by the place that layers share. Some
-        # models begin with operands of 0 in all layers.
+        self._weights: list[tuple[Tensor, int]] = []  # the last results of softmax, each with its axis
+        self._product: tuple[Tensor, Tensor, Tensor] | None = None  # the last q, k and q·k
+        self._has_heads = False  # whether q and k also have the second axis of the last product
+        self._mixed: tuple[int, int] | None = None  # numbers of heads and entries of the last product with values
+        self._found: dict[tuple[str, str], str] = {}  # (check, place) → detail
+        # Zero operands by place, in order, and nonzero operands by the place that all layers share. In some untrained
+        # models, operands are 0 in all layers.
         self._zero: dict[tuple[str, str], None] = {}
         self._live: set[tuple[str, str]] = set()
-        self._begins_alike: dict[str, bool] = {}  # whether the first layer of a list reads the same for all tokens
+        self._begins_alike: dict[str, bool] = {}  # list → whether its first layer reads equal tokens
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
         self._see_first(args)
@@ -62,8 +62,8 @@ class AttentionChecks:
             self._mixed = (result.shape[1], result.numel()) if result.dim() == 4 else None
 
     def _see_first(self, args: Any) -> None:
-        """Notes lists of layers that begin with the same vector for all tokens, as DETR's decoder does with zeros.
-        There all tokens are alike until something tells them apart."""
+        """Records lists of layers whose first input is the same vector for all tokens, as the zeros of DETR's decoder.
+        Their tokens stay equal until another input distinguishes them."""
         layer = self._s.layer_of(self._s.where())
         x = next((a for a in args if isinstance(a, Tensor)), None) if layer else None
         if x is not None and x.is_floating_point() and x.dim() > 2 and parent_of(layer) not in self._begins_alike:
@@ -92,12 +92,13 @@ class AttentionChecks:
                 self._mixed = (result.shape[1], result.numel()) if result.dim() == 4 else None
 
     def _see_axis(self, weights: Tensor, axis: int) -> None:
-        """The weights of one query must add up to 1 over the axis that the product with the values sums."""
+        """Records softmax-axis if a query's weights do not add up to 1 over the axis that the product with values
+        sums."""
         if axis != weights.dim() - 1 and bool((weights.double().sum(-1) - 1).abs().max() > 0.05):
             self._found["softmax-axis", self._s.where()] = AXES.get(axis + 4 - weights.dim(), f"axis {axis}")
 
     def _see_operand(self, what: str, tensor: Tensor) -> None:
-        """Notes an operand [..., tokens, features] whose tokens are all alike."""
+        """Records an operand [..., tokens, features] whose tokens are all alike."""
         t = tensor.detach()
         if t.dim() < 3 or t.shape[-2] < 3 or t.numel() > MOST_VALUES:
             return
@@ -113,7 +114,7 @@ class AttentionChecks:
             self._found["head-silent", place] = f"{len(silent)} of {t.shape[1]} heads"
 
     def _see_projected(self, x: Tensor) -> None:
-        """Notes heads of which the output projection reads exact zeros alone."""
+        """Records heads of which the output projection reads only exact zeros."""
         if self._mixed is None or x.numel() != self._mixed[1] or x.shape[-1] % self._mixed[0]:
             return
         count, self._mixed = self._mixed[0], None
@@ -122,7 +123,7 @@ class AttentionChecks:
             self._found["head-silent", self._s.where()] = f"{silent} of {count} heads"
 
     def _see_heads(self, weights: Tensor) -> None:
-        """Notes heads with the same weights, unless the weights are the same for all keys."""
+        """Records heads with equal weights, unless the weights are equal for all keys."""
         if weights.dim() != 4 or weights.shape[-1] < 3 or weights.numel() > MOST_VALUES \
                 or not self._may_compare(weights.shape[1]):
             return
@@ -132,7 +133,7 @@ class AttentionChecks:
             self._add_heads(w.flatten(2))
 
     def _add_heads(self, heads: Tensor) -> None:
-        """Notes heads whose values [sequences, heads, values] are those of another one."""
+        """Records heads whose values [sequences, heads, values] equal those of another head."""
         values = heads[:max(1, MOST_VALUES // heads[0].numel())].transpose(0, 1).flatten(1).float()
         distances = torch.cdist(values, values, p=math.inf).fill_diagonal_(math.inf)
         alike = int((distances.amin(1) < 1e-6).sum())
@@ -140,7 +141,7 @@ class AttentionChecks:
             self._found["heads-alike", self._s.where()] = f"{alike} of {len(values)} heads"
 
     def _may_compare(self, count: int) -> bool:
-        """Whether an axis with so many entries may be that of heads: rows of images can be an axis, too."""
+        """Returns whether an axis with `count` entries may be the heads. Rows of images can be an axis, too."""
         inside = self._s.runs[-1].inside
         known = {n for owner in (self._s.config, *inside[-1:]) for n in [entry(owner, *HEADS)] if type(n) is int}
         return 1 < count <= MOST_HEADS and (not known or count in known)
@@ -160,13 +161,13 @@ class AttentionChecks:
 
 
 def _has_heads(equation: str) -> bool:
-    """Whether the first two axes of a product by einsum are axes of both operands, as "bhid,bhjd->bhij" has them."""
+    """Returns whether both operands of einsum have the first two axes of the product, as in "bhid,bhjd->bhij"."""
     operands, _, product = equation.replace(" ", "").partition("->")
     return all(axis in operand for axis in product[:2] for operand in operands.split(","))
 
 
 def _is_uniform_where_visible(weights: Tensor) -> bool:
-    """Whether all keys that a query sees have the same weight, as before training with small weights."""
+    """Returns whether all keys that a query sees have the same weight, as with small initial weights."""
     visible = weights > 1e-9
     mean = 1 / visible.sum(-1, keepdim=True).clamp(min=1)
     return bool(((weights - mean) * visible).abs().max() < 1e-3)

@@ -1,4 +1,4 @@
-"""The computation beside the configuration: numbers of heads, dropout rates, ε, positions, logits, and types."""
+"""Compares the computation with the configuration: numbers of heads, dropout rates, ε, positions, logits, and types."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .subject import Subject
 
 CASTS = {"to", "half", "bfloat16", "type"}
 MASKS = {"masked_fill", "masked_fill_", "where", "add", "add_", "__add__", "__radd__", "__iadd__", "sub", "float", "to"}
-USUAL_EPSILONS = {1e-5, 1e-6, 1e-8, 1e-12}  # modules have them whatever the configuration says
+USUAL_EPSILONS = {1e-5, 1e-6, 1e-8, 1e-12}  # modules use these whatever the configuration says
 POSITIONS = re.compile(r"wpe|embed_positions?|(position|pos)(al)?_?(emb(ed)?(dings?)?)?s?")
 ADAPTER = re.compile(r"lora|adapter", re.I)
-# Entries of configurations by which the logits are scaled or bounded.
+# Configuration entries that scale or bound the logits.
 OF_LOGITS = {
     "logit_scale", "logits_scale", "logit_scaling", "logits_scaling", "logits_scaling_factor", "width_mult",
     "logit_scale_init_value", "max_logit_scale", "logit_multiplier", "logits_mup_width_multiplier", "mup_width_scale",
@@ -32,7 +32,7 @@ OF_LOGITS = {
 
 
 class Computed:
-    """Watches the functions of forwards, in evaluation or in training, for what the configuration declares."""
+    """Compares the function calls of forwards, in evaluation or in training, with the configuration."""
 
     checks = "unlike-config, dropout-before-softmax, cast-to-half"
 
@@ -41,8 +41,8 @@ class Computed:
         self._heads: dict[str, int] = {}
         self._rates: dict[float, list[str]] = {}
         self._product: torch.Size | None = None  # the shape of the last product
-        self._dropped: Tensor | None = None  # the last scores behind a dropout, or behind a mask that follows it
-        self._before_softmax: dict[str, None] = {}  # places, in their order
+        self._dropped: Tensor | None = None  # the last scores after a dropout, or after a mask that follows it
+        self._before_softmax: dict[str, None] = {}  # places in order of their calls
         self._casts: dict[str, str] = {}
         self._is_wide = all(p.dtype == torch.float32 for p in s.parameters.values())
 
@@ -70,7 +70,7 @@ class Computed:
     def add(self) -> None:
         self._dropped = None
         heads = entry(self._s.config, *HEADS)
-        if isinstance(heads, int) and entry(self._s.config, "head_ratio") is None:  # which ConvBERT divides heads by
+        if isinstance(heads, int) and entry(self._s.config, "head_ratio") is None:  # ConvBERT divides heads by it
             known = {value for key, value in _entries(self._s.config) if "head" in key and type(value) is int}
             for place, count in self._heads.items():
                 if count not in known:
@@ -97,8 +97,8 @@ class Computed:
             self._s.add("cast-to-half", len(odd), where=some(odd), detail=self._casts[odd[0]])
 
     def _add_rates(self) -> None:
-        """Adds dropout rates in layers that no entry of the configuration has. It does not speak of adapters, or of
-        heads that were put on a model."""
+        """Adds dropout rates in layers that no entry of the configuration has. It describes neither adapters
+        nor heads that were added to a model."""
         known = {value for key, value in _entries(self._s.config) if "drop" in key and isinstance(value, (int, float))}
         for rate, found in self._rates.items() if known else ():
             places = [place for place in found if self._s.layer_of(place) and not self._is_in_adapter(place)]
@@ -107,7 +107,7 @@ class Computed:
                             detail="as the rate of dropout")
 
     def _is_in_adapter(self, place: str) -> bool:
-        """Whether a module has matrices A and B, or is called so, or one that it is in."""
+        """Returns whether a module or one around it has matrices A and B, or the name of an adapter."""
         modules = [self._s.model.get_submodule(name) for name in places_of(place)]
         names = [{*m._modules, *m._parameters} for m in modules]
         return bool(ADAPTER.search(place)) or any(
@@ -147,14 +147,14 @@ def _entries(config: Any, depth: int = 3) -> Iterator[tuple[str, Any]]:
 
 
 class Indices:
-    """The indices of embeddings of positions, and the output of the head, in one forward."""
+    """Checks the indices of position embeddings and the output of the head in one forward."""
 
     checks = "positions-wrong, logits-changed"
 
     def __init__(self, s: Subject) -> None:
         self._s = s
         self._positions: dict[str, tuple[Tensor, nn.Embedding]] = {}
-        self._padding: list[Tensor] = []  # whether tokens are padding, of each table that knows it
+        self._padding: list[Tensor] = []  # whether tokens are padding, for each table with a padding id
         self._head: tuple[nn.Module, Tensor] | None = None  # the last linear map
         self._sizes = {m.num_embeddings for m in s.names if isinstance(m, nn.Embedding) and m.num_embeddings > 8}
 
@@ -187,7 +187,7 @@ class Indices:
         self._add_logits(output, has_logits)
 
     def _hidden(self, rows: Tensor) -> Tensor:
-        """Whether tokens are padding, by the batch's mask or by their ids."""
+        """Returns whether tokens are padding, by the batch's mask or by their ids."""
         mask = padding_mask(self._s)
         hidden = torch.zeros_like(rows, dtype=torch.bool)
         for found in (*self._padding, *([~mask[1]] if mask is not None else ())):
@@ -196,8 +196,8 @@ class Indices:
         return hidden
 
     def _add_positions(self, place: str, row: Tensor, kept: Tensor, table: nn.Embedding) -> bool:
-        """Whether the positions of one sequence are wrong, which is added; kept: those of tokens that are seen. Packed
-        sequences may each begin anew."""
+        """Adds positions-wrong if the positions of one sequence are wrong, and returns whether they are. `kept` holds
+        the positions of tokens that no mask hides. Each of several packed sequences may begin anew."""
         steps = kept.diff() == 1
         is_packed = bool(steps.any()) and bool((steps | (kept[1:] == kept[0])).all())
         repeated = len(kept) - len(kept.unique())
@@ -219,9 +219,10 @@ class Indices:
     def _add_logits(self, logits: Tensor | None, is_named: bool) -> None:
         """Adds logits that are not what the head returned, unless the configuration scales or bounds them.
 
-        A bias may be added, entries may be masked, and a function that keeps the order may bound them. Of models whose
-        code is their own, only zeros and another order are faults; transformers' own have no factor without an entry,
-        and no other function. Those of another head than that of a vocabulary may go through any function.
+        A bias may be added, entries may be masked, and a function that keeps the order may bound them. In models
+        outside of transformers, only zeros and reordered logits are faults. In classes of transformers, a factor
+        without a configuration entry is a fault, and so is a function that changes the order. Logits of a head that is
+        not over a vocabulary may go through any function.
         """
         if self._head is None or logits is None or self._s.config is None or any(
                 key in OF_LOGITS and value is not None for key, value in _entries(self._s.config)):
@@ -235,7 +236,7 @@ class Indices:
         if not bool(seen.any()) or (difference := relative_difference(logits[seen], made[seen])) < 1e-3:
             return
         added = (logits - made).masked_fill(~seen, 0)
-        if len(added) > 1 and rms(added - added.mean(0)) < 1e-5 * rms(added):  # a bias of its own
+        if len(added) > 1 and rms(added - added.mean(0)) < 1e-5 * rms(added):  # an added bias
             return
         is_moved = bool((logits.sort(-1).values - made.sort(-1).values).nan_to_num().abs().max()
                         < 1e-6 * made[seen].abs().max())
@@ -248,7 +249,7 @@ class Indices:
 
 
 def _keeps_order(before: Tensor, after: Tensor) -> bool:
-    """Whether larger values of a row are larger after a function, too, or as large where it saturates."""
+    """Returns whether a function keeps the order of the values of each row. It may saturate for some values."""
     steps = after.gather(-1, before.argsort(-1)).diff(dim=-1)  # infinite where a mask begins
     steps = steps[torch.isfinite(steps).any(-1)].nan_to_num(0, 0, 0)
     least = -1e-6 * after[torch.isfinite(after)].abs().max()
@@ -256,7 +257,7 @@ def _keeps_order(before: Tensor, after: Tensor) -> bool:
 
 
 def _is_offset(index: Tensor, given: Tensor) -> bool:
-    """Whether an index is what the batch has, but for one number that is added to all."""
+    """Returns whether an index equals an input of the batch plus one constant."""
     if given.numel() != index.numel() or given.dtype == torch.bool or index.numel() < 2:
         return False
     difference = index.flatten().cpu() - given.flatten().cpu()

@@ -1,8 +1,8 @@
-"""Parameters that no gradient reaches, and norms that nobody calls.
+"""Parameters without a gradient, and norms that are never called.
 
-A parameter without a gradient is one of three things: nobody calls its module; what the module
-gives is not used for this loss; or it is used, and its gradient was cut off. Changing the parameter
-tells the last two apart: the loss changes, or it does not.
+A missing gradient has one of three causes: the parameter's module is never called; the module's output is not used for
+this loss; or it is used, and its gradient was cut off. Changing the parameter distinguishes the last two: the loss
+changes only if the output is used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .structure import is_norm, main_output, places_of, plural, rms, some
 from .subject import Calls, Subject, Unmeasured
 from .tracer import Targets
 
-MOST_TRIALS = 4  # forwards with other values in parameters without a gradient
+MOST_TRIALS = 4  # number of forwards with other values in parameters without a gradient
 
 
 class Gradients:
@@ -51,7 +51,7 @@ class Gradients:
                     hooks.hook_gradient(logits, self._keep_logits)
                 loss.backward()  # reentrant checkpoints refuse torch.autograd.grad
             for name, parameter in self.trained.items():
-                if self.sizes[name] is None and parameter.grad is not None:  # fully_shard puts it there itself
+                if self.sizes[name] is None and parameter.grad is not None:  # fully_shard sets it itself
                     self.sizes[name] = rms(local_part(parameter.grad))
         finally:
             for parameter in self.trained.values():
@@ -68,13 +68,13 @@ class Gradients:
         self.by_logits = gradient
 
     def counterparts(self, name: str) -> list[str]:
-        """Those of the same name in other layers that have a gradient."""
+        """Returns the parameters of the same name in other layers that have a gradient."""
         return [n for n in self._by_name[self._s.of_all_layers(name)] if n not in self.missing]
 
 
 def predicted_tokens(g: Gradients) -> tuple[Tensor, Tensor] | None:
-    """(targets, where there is one), if the loss is a cross-entropy of the logits: its gradient is
-    softmax − onehot, which is negative at the target alone."""
+    """Returns (targets, where there is one) if the loss is a cross-entropy of the logits, else None. The gradient of a
+    cross-entropy is softmax − onehot, which is negative only at the target."""
     if g.by_logits is None or g.logits is None or g.by_logits.dim() != 3:
         return None
     # One sequence at a time: logits are large.
@@ -86,7 +86,7 @@ def predicted_tokens(g: Gradients) -> tuple[Tensor, Tensor] | None:
 
 
 def next_token_targets(s: Subject, g: Gradients) -> Targets | None:
-    """Whether the loss wants at each token the next one of an input."""
+    """Returns the targets of the loss if they are the next tokens of an input, else None."""
     found = predicted_tokens(g)
     if found is None:
         return None
@@ -107,7 +107,7 @@ def next_token_targets(s: Subject, g: Gradients) -> Targets | None:
 
 
 def measure_initial_loss(s: Subject, g: Gradients) -> None:
-    """The loss and ln V, if it is the mean cross-entropy of V logits."""
+    """Adds initial-loss: the loss and ln V, if the loss is the mean cross-entropy of V logits."""
     found = predicted_tokens(g)
     if found is None or g.logits is None:
         return
@@ -123,8 +123,8 @@ def measure_initial_loss(s: Subject, g: Gradients) -> None:
 
 
 def measure_frozen(s: Subject) -> None:
-    """Adds parameter-frozen. Freezing is a choice; one layer alone between trained ones, or some matrices of a sublayer
-    beside trained ones, the same in all layers, is a strange one."""
+    """Adds parameter-frozen. Freezing is usually a choice. It is suspect if one layer alone is frozen between trained
+    ones, or if the same matrices of a sublayer are frozen in all layers and its other matrices are trained."""
     frozen = [n for n, p in s.parameters.items() if not p.requires_grad]
     if not frozen:
         return
@@ -143,8 +143,8 @@ def measure_frozen(s: Subject) -> None:
 
 def _oddly_frozen(s: Subject, frozen: set[str]) -> tuple[list[str], list[str]]:
     """Returns the parameters that are frozen in one inner layer alone, and those that are frozen beside trained ones of
-    their sublayer. None are odd if a matrix is frozen in several layers and trained in others, which is a choice.
-    Neither are several layers that are frozen as a whole, as in LISA."""
+    their sublayer. Both lists are empty if a matrix is frozen in several layers and trained in others, which is a
+    choice. Several layers that are frozen as a whole, as in LISA, are also a choice."""
     layers: dict[str, list[str]] = defaultdict(list)
     for name in s.parameters:
         if s.layer_of(name):
@@ -163,7 +163,7 @@ def _oddly_frozen(s: Subject, frozen: set[str]) -> tuple[list[str], list[str]]:
 
 
 def _is_one_of_experts(s: Subject, name: str) -> bool:
-    """Whether a parameter belongs to one of several modules of one class in a list within its layer."""
+    """Returns whether a parameter belongs to one of several modules of one class in a list within its layer."""
     for place in places_of(name[len(s.layer_of(name)) + 1:]):
         module = s.model.get_submodule(f"{s.layer_of(name)}.{parent_of(place)}".rstrip("."))
         kinds = [type(child) for child in module.children()]
@@ -173,8 +173,8 @@ def _is_one_of_experts(s: Subject, name: str) -> bool:
 
 
 def _frozen_parts(s: Subject, layer: str, names: list[str], frozen: set[str]) -> list[str]:
-    """Returns the frozen matrices of sublayers that also have trained ones, in a layer of which most values are
-    trained: not the base of an adapter, and not a router beside its experts."""
+    """Returns the frozen matrices of sublayers that also have trained ones. Only layers whose values are mostly trained
+    count, which excludes the base of an adapter. A router beside its experts is excluded, too."""
     matrices = [n for n in names if s.parameters[n].dim() > 1]
     if 2 * sum(s.parameters[n].numel() for n in matrices if n in frozen) > \
             sum(s.parameters[n].numel() for n in matrices):
@@ -187,8 +187,8 @@ def _frozen_parts(s: Subject, layer: str, names: list[str], frozen: set[str]) ->
 
 
 def _sublayer_of(s: Subject, layer: str, name: str) -> tuple[str, bool] | None:
-    """Returns what the matrices of one sublayer share: the outermost module within the layer, and whether they belong
-    to attention. The matrices of a flat layer are told apart by their names, or not at all."""
+    """Returns a key that the matrices of one sublayer share: the outermost module within the layer, and whether they
+    belong to attention. In a flat layer, the names of the matrices decide; None if they are ambiguous."""
     inner = name[len(layer) + 1:]
     places = [f"{layer}.{place}" for place in places_of(parent_of(inner))][::-1]
     modules = [(place, s.model.get_submodule(place)) for place in places]
@@ -204,8 +204,8 @@ def _sublayer_of(s: Subject, layer: str, name: str) -> tuple[str, bool] | None:
 
 
 def cover(s: Subject, names: Iterable[str], among: Iterable[str]) -> list[str]:
-    """The fewest modules and parameters that say the same: a module of which all trained or frozen
-    parameters are among the names."""
+    """Returns the fewest modules and parameters that cover the names. A module replaces its parameters if all of them
+    are in `among`."""
     count = Counter(place for name in among for place in places_of(name))
     return list(dict.fromkeys(
         [place for place in places_of(name) if count[place] == s.sizes[place]][-1] for name in names))
@@ -232,14 +232,14 @@ def measure_missing(s: Subject, g: Gradients) -> None:
 
 
 def owner_of(s: Subject, name: str) -> nn.Module:
-    """The module whose forward uses a parameter: nn.MultiheadAttention uses its projection's."""
+    """Returns the module whose forward uses a parameter. nn.MultiheadAttention uses its projection's."""
     place = parent_of(name)
     around = s.model.get_submodule(parent_of(place))
     return around if isinstance(around, nn.MultiheadAttention) else s.model.get_submodule(place)
 
 
 def _dead_modules(s: Subject, g: Gradients, names: list[str]) -> list[str]:
-    """The outermost modules of which nothing is called and nothing has a gradient."""
+    """Returns the outermost modules in which nothing is called and nothing has a gradient."""
     called = (name for module, name in s.names.items() if s.is_called(module))
     alive = {place for name in (*called, *(g.trained.keys() - g.missing))
              for place in places_of(name)}
@@ -270,8 +270,8 @@ def _add_dead(s: Subject, g: Gradients, place: str, dead: list[str]) -> None:
 
 
 def _siblings(s: Subject, place: str) -> str:
-    """Layers of the same list and class, most of which are called, all with the same shapes: not
-    experts, of which a router calls some."""
+    """Returns a text that names the called layers of the same list and class, or an empty text. Most of the layers must
+    be called, all with the same shapes. Others may be experts, of which a router calls some."""
     if place in s.parameters or not place.rpartition(".")[2].isdigit():
         return ""
     module, holder = s.model.get_submodule(place), s.model.get_submodule(parent_of(place))
@@ -279,14 +279,14 @@ def _siblings(s: Subject, place: str) -> str:
     called = [m for m in alike if s.is_called(m)]
     shapes = {shape for m in called for shape in s.runs[0].shapes.get(m, ())}
     routed = len(shapes) > 1 or any(len(shape) < 3 for shape in shapes) or "expert" in place.lower()
-    if routed or 2 * len(called) <= len(alike):  # one of several heads
+    if routed or 2 * len(called) <= len(alike):  # may be one of several heads
         return ""
     return f"{some(s.names[m] for m in called)} {'is' if len(called) == 1 else 'are'} called"
 
 
 def measure_shared_norms(s: Subject, dead: list[str]) -> set[str]:
-    """Norms that serve at several places, with one γ. Those beside them that nobody calls: one of
-    them was meant at one of the places."""
+    """Adds norm-shared for norms that are used at several places with one γ. Returns the uncalled norms beside them,
+    each of which was probably meant for one of the places."""
     twins: set[str] = set()
     aliases = Counter(m for m in _all_children(s.model) if is_norm(m))
     for norm, name in s.names.items():
@@ -316,7 +316,7 @@ def _per_call(run: Calls, module: nn.Module, around: nn.Module) -> float:
 
 
 def _is_ignored(s: Subject, norm: nn.Module, parameter: str) -> bool:
-    """Whether a norm that is called gives the same without this parameter."""
+    """Returns whether a called norm has the same output without this parameter."""
     shape = s.runs[0].shapes.get(norm) or s.runs[-1].shapes.get(norm)
     if not shape:
         return False
@@ -336,10 +336,10 @@ def _is_ignored(s: Subject, norm: nn.Module, parameter: str) -> bool:
 
 
 def _try_values(s: Subject, g: Gradients, names: list[str]) -> None:
-    """Other values in parameters without a gradient: does the loss change?"""
+    """Changes parameters without a gradient, and measures whether the loss changes."""
     groups: dict[str, list[str]] = defaultdict(list)
     order = _order(s, g)
-    for name in sorted(names, key=lambda n: -order.get(parent_of(n), -1)):  # the cut is behind the last
+    for name in sorted(names, key=lambda n: -order.get(parent_of(n), -1)):  # the cut is after the last
         groups[s.of_all_layers(parent_of(name))].append(name)
     matter: list[str] = []
     unused: list[str] = []
@@ -365,20 +365,20 @@ def _try_values(s: Subject, g: Gradients, names: list[str]) -> None:
 
 
 def _looked_up(s: Subject, g: Gradients, place: str) -> str:
-    """The reason why an embedding should have a part in the loss: the forward reads it."""
+    """Returns the reason why an embedding should affect the loss if the forward reads it, else an empty text."""
     module = s.model.get_submodule(parent_of(place) if place in s.parameters else place)
     return "its rows are looked up" if isinstance(module, nn.Embedding) and g.calls.count[module] else ""
 
 
 def _order(s: Subject, g: Gradients) -> dict[str, int]:
-    """When each module was called first."""
+    """Returns the position of each module in the order of first calls."""
     return {s.names[module]: i for i, module in enumerate(g.calls.count)}
 
 
 def _add_missing(s: Subject, g: Gradients, names: list[str]) -> None:
-    """One finding for each layer, at what was called last: behind it the gradient was cut off, and
-    what stands before it in the layer lost its own by that. One alone if nothing that was called before
-    has a gradient."""
+    """Adds one gradient-missing per layer, at the module that was called last. The gradient was cut off after it, so
+    the modules before it in the layer have none either. Adds a single line if nothing that was called before it has a
+    gradient."""
     order = _order(s, g)
 
     def last_of(places: Iterable[str]) -> str:
@@ -409,7 +409,7 @@ def _loss_with_others(s: Subject, g: Gradients, names: list[str]) -> float:
         for n, value in saved.items():
             noise = torch.randn(value.shape, generator=generator).to(value.device, value.dtype)
             s.parameters[n].data.add_(noise * (0.3 * rms(value) + 0.1))
-        with torch.enable_grad():  # the same kernels as before
+        with torch.enable_grad():  # selects the same kernels as before
             return float(s.loss(s.run(evaluate=False)).detach())
     finally:
         for n, value in saved.items():

@@ -1,12 +1,11 @@
-"""future-leak and batch-leak: what one token of the output reads, by its gradient.
+"""future-leak and batch-leak: the tokens that one token of the output reads, by its gradient.
 
-A gradient starts at one token of one sequence. Where it arrives at other sequences, or at later
-tokens, the output reads what it must not. It goes back twice through one forward: once freely, which
-says what the model does; and once cut to that token at every boundary of a module, which says which
-module does it.
+The gradient starts at one token of one sequence. If it arrives at other sequences or at later tokens, the output reads
+tokens that it must not read. Two backwards go through one forward. The first is unchanged, and measures the whole
+model. The second cuts the gradient to that token at every boundary of a module, and finds the module that is the cause.
 
-Many models may look ahead. One that is trained on the next token may not, nor one whose layers,
-but for a few, do not.
+Many models may read later tokens. A model that is trained on the next token may not. Neither may a few layers of a
+model whose other layers do not.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ from .tracer import LIMIT, LIMIT_16_BIT, Input, Targets, Tracer
 
 
 class Shares(NamedTuple):
-    """Of a gradient's norm: at other sequences, and in its own at earlier and later tokens."""
+    """Shares of a gradient's norm: at other sequences, and at earlier and later tokens of its own sequence."""
 
     batch: float
     past: float
     future: float
     ahead: int  # the distance of the last later token
-    behind: int
+    behind: int  # the distance of the first earlier token
 
 
 def _time_axis(inputs: list[Input], shape: tuple[int, ...]) -> int | None:
-    """The dimension along which positions are counted: that of an index 0, 1, 2 … of one sequence."""
+    """Returns the dimension of an index 0, 1, 2 … that counts the positions of one sequence, or None."""
     if len(shape) < 2 or shape[0] == shape[1]:
         return None
     counts = [i.index for i in inputs if i.counts_up() and i.index.numel() > 1]
@@ -44,7 +43,7 @@ def _time_axis(inputs: list[Input], shape: tuple[int, ...]) -> int | None:
 
 
 def _shares(energy: Tensor, at: tuple[int, ...], time: int) -> Shares:
-    """Of energy[sequence, token], or the other way round if time is 0."""
+    """Returns the shares of energy[sequence, token], or of energy[token, sequence] if time is 0."""
     others = energy.clone()
     if energy.dim() == 1:
         others[at] = 0
@@ -59,8 +58,8 @@ def _shares(energy: Tensor, at: tuple[int, ...], time: int) -> Shares:
 
 
 def _counts_sequences(output: Tensor, inputs: list[Input], s: Subject) -> bool:
-    """Whether the rows of an output [B, classes] are known to be the sequences of a batch [B, T]: positions count
-    to T, or attention reads [B, T, d]. Outputs of other shapes may compare sequences."""
+    """Returns whether the rows of an output [B, classes] are known to be the sequences of a batch [B, T]. They are if
+    positions count to T, or if attention reads [B, T, d]. Outputs of other shapes may compare sequences."""
     batch = {leading(t) for t in tensors_in((s.inputs, s.named)) if t.dim() > 1}
     if output.dim() != 2 or len(batch) != 1:
         return False
@@ -74,7 +73,7 @@ def _counts_sequences(output: Tensor, inputs: list[Input], s: Subject) -> bool:
 
 
 def _axis(energies: list[Tensor], at: tuple[int, ...], known: int | None, has_rows: bool, s: Subject) -> int:
-    """Which dimension counts tokens. Unless positions or targets tell: the one that is mixed."""
+    """Returns the dimension of tokens: the one known from positions or targets, else the one that the model mixes."""
     if known is not None:
         return known
     mixes = [any(_mixes_along(e, at, axis) for e in energies) for axis in range(len(at))]
@@ -117,7 +116,7 @@ def measure_locality(s: Subject, tracer: Tracer, targets: Targets | None) -> Non
 
 
 def _of_targets(inputs: list[Input], targets: Targets | None) -> list[Input]:
-    """The tokens that a loss goes on from, where it says which: not those of an encoder."""
+    """Returns the inputs whose next tokens are the targets, which excludes those of an encoder; all without targets."""
     same = [i for i in inputs if targets is not None and i.index is not None
             and torch.equal(i.index, targets.tokens)]
     return same or inputs
@@ -134,7 +133,7 @@ def _declared_causal(s: Subject, targets: Targets | None) -> str:
 
 def _add_batch_leak(s: Subject, stages: dict[nn.Module, Shares], whole: list[Shares],
                     limit: float, ground: str) -> None:
-    """A head may compare sequences, as a contrastive loss does; layers and logits may not."""
+    """Adds batch-leak. A head may compare sequences, as for a contrastive loss; layers and logits may not."""
     leaks = {m: share.batch for m, share in stages.items() if share.batch > limit}
     for module, share in leaks.items():
         s.add("batch-leak", share, limit=limit, where=s.names[module], declared=ground)
@@ -174,7 +173,7 @@ def _reach(share: Shares) -> str:
 
 def _exceptions(s: Subject, stages: dict[nn.Module, Shares],
                 leaks: dict[nn.Module, Shares]) -> dict[nn.Module, str]:
-    """The modules that look ahead where their counterparts do not; and a mask that is off by one."""
+    """Returns modules that read later tokens while most counterparts do not, else modules with a mask off by one."""
     groups = defaultdict(list)
     for module, share in stages.items():
         if share.past > LIMIT or share.future > LIMIT:
@@ -183,7 +182,7 @@ def _exceptions(s: Subject, stages: dict[nn.Module, Shares],
     for members in groups.values():
         ahead = [m for m in members if m in leaks]
         both = [m for m in ahead if stages[m].past > LIMIT]
-        if ahead == both and 0 < len(ahead) <= len(members) / 2:  # not layers that take turns
+        if ahead == both and 0 < len(ahead) <= len(members) / 2:  # not alternating layers
             rest = [s.names[m] for m in members if m not in leaks]
             found.update((m, f"{some(rest)} {'does' if len(rest) == 1 else 'do'} not")
                          for m in ahead)

@@ -1,7 +1,7 @@
-"""statistics-detached: norms whose gradient takes their statistics for constants.
+"""statistics-detached: norms whose gradient treats their statistics as constants.
 
-A norm does not see how long a row is: f(2x) = f(x). So its gradient has no part along x, by Euler:
-⟨∂x, x⟩ = 0. Both are tried on the norm alone, on rows that it was given.
+The output of a norm does not depend on the length of a row: f(2x) = f(x). So, by Euler, its gradient has no part along
+x: ⟨∂x, x⟩ = 0. Both equations are tested on the norm alone, on rows that it read in the forward.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .structure import is_norm
 from .subject import Subject
 
 ROWS = 64
-LIMIT = 0.1  # of what a gradient of random direction has
+LIMIT = 0.1  # relative to a gradient of random direction
 
 
 class NormInputs:
-    """Some rows of what each norm reads."""
+    """Stores some rows of the input of each norm."""
 
     def __init__(self) -> None:
         self.rows: dict[nn.Module, Tensor] = {}
@@ -44,7 +44,7 @@ def measure_statistics(s: Subject, found: NormInputs) -> None:
             continue
         try:
             share = _share_along_input(module, x)
-        except Exception as error:  # of a norm that needs more than rows
+        except Exception as error:  # a norm that needs further inputs
             s.leave(s.names[module], error)
             continue
         if share is not None:
@@ -52,16 +52,16 @@ def measure_statistics(s: Subject, found: NormInputs) -> None:
 
 
 def _share_along_input(module: nn.Module, x: Tensor) -> float | None:
-    """RMS of the cosine between ∂x and x by row, times √d: 1 for directions that know nothing of each
-    other. None for what is no function of the direction alone, as where ε is large."""
+    """Returns the RMS over rows of the cosine between ∂x and x, times √d. Independent directions have 1. Returns None
+    if the output does not depend on the direction of x alone, as with a large ε."""
     def run(values: Tensor) -> Tensor:
         return next(tensors_in(module.forward(values)))
 
     with torch.no_grad():
         y = run(x).double()
-        is_told = torch.ones_like(y[..., 0], dtype=torch.bool)  # not of rows that ε hides
+        is_told = torch.ones_like(y[..., 0], dtype=torch.bool)  # false for rows that are small beside ε
         for first in 1, 2:
-            lengths = (torch.arange(x.shape[-2], device=x.device) + first) % 2 + 1  # of each row another
+            lengths = (torch.arange(x.shape[-2], device=x.device) + first) % 2 + 1  # alternating from row to row
             is_told &= (run(x * lengths.unsqueeze(-1)).double() - y).norm(dim=-1) < 5e-3 * y.norm(dim=-1)
         if not is_told.sum() > 0.5 * (y.norm(dim=-1) > 0).sum():
             return None

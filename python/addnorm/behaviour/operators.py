@@ -1,5 +1,5 @@
-"""Checks by PyTorch's functions while a forward runs: attention-scale, attention-scale-odd, dropout-on-stream, and
-dropout that is alive in evaluation."""
+"""Checks of the PyTorch functions that a forward calls: attention-scale, attention-scale-odd, dropout-on-stream, and
+dropout that is active in evaluation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SCALES = ("attention_multiplier", "query_pre_attn_scalar", "attn_scale", "softm
 DROPOUTS = {"dropout", "dropout_", "feature_dropout", "alpha_dropout", "dropout1d", "dropout2d"}
 PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum", "__matmul__", "__rmatmul__"}
 SOFTMAX = {"softmax", "_softmax"}
-MOST_VALUES = 2**18  # of scores that are compared
+MOST_VALUES = 2**18  # number of scores that are compared
 _MAPS = {"linear", "addmm", "conv1d", *PRODUCTS}
 _RANDOM = {"randn", "randn_like", "rand", "rand_like", "normal", "normal_", "uniform_"}
 _MULTIPLES = {"mul", "mul_", "__mul__", "__rmul__", "div", "__truediv__", "to"}
@@ -30,9 +30,9 @@ _SUMS = {"add", "add_", "__add__", "__radd__", "__iadd__"}
 
 
 class Functions(TorchFunctionMode):
-    """Shows every call of a function of PyTorch, with its result, to a watcher.
+    """Passes every call of a PyTorch function, with its result, to all watchers.
 
-    The model goes on whatever a watcher raises. The first error of each watcher is left out under its `checks`.
+    Exceptions of watchers do not stop the model. The first one of each is listed as left out, for its `checks`.
     """
 
     def __init__(self, s: Subject, *watchers: Any) -> None:
@@ -57,12 +57,12 @@ class Functions(TorchFunctionMode):
 
 
 def argument(args: tuple[Any, ...], kwargs: dict[str, Any], index: int, name: str) -> Any:
-    """Returns an argument of a function, by its place or its name, or None."""
+    """Returns an argument of a function, by its position or its name, or None."""
     return args[index] if len(args) > index else kwargs.get(name)
 
 
 def linear_input(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Returns what a linear map reads, or None for other functions."""
+    """Returns the input of a linear map, or None for other functions."""
     if name == "addmm":
         return argument(args, kwargs, 1, "mat1")
     return argument(args, kwargs, 0, "input") if name == "linear" else None
@@ -84,7 +84,7 @@ def dropout_rate(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> fl
 
 
 class LiveDropout:
-    """Where dropout is at work."""
+    """Records the modules in which dropout is active."""
 
     checks = "eval-noise"
 
@@ -101,13 +101,13 @@ class LiveDropout:
 
 
 class NoisySums:
-    """Places in layers where random numbers, or a multiple of them, are added to rows of tokens."""
+    """Records places in layers where random numbers, or a multiple of them, are added to rows of tokens."""
 
     checks = "eval-noise"
 
     def __init__(self, s: Subject) -> None:
         self._s = s
-        self._noise: list[Tensor] = []  # the last ones
+        self._noise: list[Tensor] = []  # the last random tensors
         self.places: list[str] = []
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
@@ -122,11 +122,11 @@ class NoisySums:
 
 
 class StreamDropout:
-    """Dropout of a sum x + f in place of f, in a layer: it drops what the layers before have added.
+    """Finds dropout of a sum x + f instead of f in a layer. It drops what the layers before have added.
 
-    The stream is what comes into a layer, and what it is added to; also what comes into a module within one, but
-    for what a linear map has just made: that is a branch, to which an adapter may add. That of a batch of
-    one sequence cannot be told from positions.
+    The residual stream is the input of a layer and each sum with it. The input of a module within a layer belongs to
+    it, too, unless a linear map has just computed it. That is a branch, to which an adapter may add. The stream of a
+    batch of one sequence cannot be distinguished from positions, and is skipped.
     """
 
     checks = "dropout-on-stream"
@@ -135,7 +135,7 @@ class StreamDropout:
         self._s = s
         self._stream: dict[int, Tensor] = {}  # kept, so that no other tensor gets the same id
         self._sums: dict[int, Tensor] = {}
-        self._mapped: dict[int, weakref.ref[Tensor]] = {}  # what linear maps have made
+        self._mapped: dict[int, weakref.ref[Tensor]] = {}  # outputs of linear maps
         self.found: dict[str, float] = {}
         forms = {m: s.of_all_layers(name) for m, name in s.names.items()}
         often = Counter(forms.values())
@@ -181,7 +181,7 @@ class StreamDropout:
 
 
 class _Product(NamedTuple):
-    """q·k, of [..., tokens, width] and [..., width, tokens] or what einsum takes."""
+    """q·k of shapes [..., tokens, width] and [..., width, tokens], or of operands of einsum."""
 
     q: Tensor
     k: Tensor
@@ -189,7 +189,7 @@ class _Product(NamedTuple):
     version: int
 
     def values(self) -> Tensor:
-        """Once more where the result was changed in place: scores /= sqrt(d)."""
+        """Returns the product. It is computed again if the result was changed in place, as by scores /= sqrt(d)."""
         if self.result._version == self.version:
             return self.result.detach()
         k = self.k if self.k.shape[-2] == self.q.shape[-1] else self.k.transpose(-1, -2)
@@ -197,9 +197,9 @@ class _Product(NamedTuple):
 
 
 class AttentionScale:
-    """The factor between q·k and what the softmax reads: of the product, and of q and k since their
-    projections. It is measured where it can only be that: all entries of the logits are one multiple
-    of the product, and rows of q and k are not normalized."""
+    """Measures the factor between q·k and the logits of the softmax. It includes factors of the product, and factors of
+    q and k after their projections. It is measured only where it is unambiguous: all logits are one multiple of the
+    product, and the rows of q and k are not normalized."""
 
     checks = "attention-scale"
 
@@ -208,7 +208,7 @@ class AttentionScale:
         self._projections: list[Tensor] = []
         self._products: list[_Product] = []
         self.found: dict[str, tuple[float, int]] = {}
-        self._factors: dict[str, float] = {}  # of the product alone
+        self._factors: dict[str, float] = {}  # factors of the product alone
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
         if name in ("linear", "addmm") or name in PRODUCTS and _has_parameter(args):
@@ -232,7 +232,7 @@ class AttentionScale:
     def _add(self, q: Tensor, k: Tensor, factor: float) -> None:
         width, place = q.shape[-1], self._s.where()
         self._factors.setdefault(place, factor)
-        if width < 8:  # 1 and 1/√d are not far enough apart
+        if width < 8:  # 1 and 1/√d are too close
             return
         if k.shape[-1] != width and k.dim() > 1 and k.shape[-2] == width:
             k = k.transpose(-1, -2)
@@ -245,12 +245,12 @@ class AttentionScale:
             return
         of_q, of_k = map(rms, projected)
         if abs(math.log(of_q / of_k * width**0.5)) < 0.3:
-            return  # T5's weights: the factor is in their size
+            return  # as in T5, whose weights include the factor
         self.found.setdefault(place, (factor * rms(q) / of_q * rms(k) / of_k, width))
 
     def _projected(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor] | None:
-        """What q and k were when they left their projections: tokens of the same length but for one factor,
-        for rotations leave it as it is, and so does sharing of keys."""
+        """Returns q and k as their projections returned them, or None. Their tokens have the lengths of q's and k's up
+        to one factor, because rotations and shared keys do not change lengths."""
         for of_q, of_k in self._pairs(q):
             if of_q.numel() == q.numel() and k.numel() % of_k.numel() == 0 \
                     and _is_turned(q, of_q) and _is_turned(k, of_k):
@@ -258,8 +258,8 @@ class AttentionScale:
         return None
 
     def _pairs(self, q: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Of the last projections: q, k and v were made one after the other, v later, k and v as one, or all
-        as one, together or head by head."""
+        """Yields candidates for (q, k) among the last projections. Possible orders: q, k and v one after the other; v
+        later; k and v by one map; or all by one map, either concatenated or head by head."""
         recent = self._projections
         yield from zip(recent[:-1], recent[1:])
         if len(recent) > 1:
@@ -277,7 +277,7 @@ class AttentionScale:
             yield each[..., 0, :].flatten(-2), each[..., 1, :].flatten(-2)
 
     def add(self) -> None:
-        """A factor that is near 1/√d, or near 1; others may be anything (1/d, a learned one)."""
+        """Adds attention-scale for factors near 1/√d or near 1. Others may be a choice: 1/d, or a learned one."""
         self._products.clear()
         self._projections.clear()
         self._add_odd_factors()
@@ -291,7 +291,7 @@ class AttentionScale:
                             detail=f"heads of width {width}")
 
     def _add_odd_factors(self) -> None:
-        """Adds the one factor of q·k that is unlike those of its counterparts in all other layers."""
+        """Adds attention-scale-odd for a factor of q·k that differs from its counterparts in all other layers."""
         groups: dict[str, list[str]] = defaultdict(list)
         for place in self._factors:
             groups[self._s.of_all_layers(place)].append(place)
@@ -304,8 +304,8 @@ class AttentionScale:
 
 
 def _is_turned(t: Tensor, projected: Tensor) -> bool:
-    """Whether its tokens have the lengths of these, but for one factor, with its heads behind or ahead of its
-    tokens."""
+    """Returns whether the tokens of t have the lengths of projected tokens up to one factor. The axis of heads may come
+    before or after the axis of tokens."""
     lengths = projected.double().square().sum(-1).flatten().sort().values
     squares = t.double().square().sum(-1)
     found = [squares.sum(axis).flatten() for axis in (1, 2)] if t.dim() == 4 else [squares.flatten()]
@@ -325,7 +325,7 @@ def _operands(args: Any) -> list[Tensor]:
 
 
 def multiple(scores: Tensor, product: Tensor) -> float | None:
-    """Returns c if scores = c·product in all entries that no mask hides, of some rows."""
+    """Returns c if scores = c·product in all entries of some rows that no mask hides, else None."""
     scores, product = (t.detach().reshape(-1, t.shape[-1]) for t in (scores, product))
     stride = 1 + scores.numel() // MOST_VALUES
     scores, product = scores[::stride], product[::stride]
@@ -339,8 +339,8 @@ def multiple(scores: Tensor, product: Tensor) -> float | None:
 
 
 def _has_equal_rows(t: Tensor) -> bool:
-    """Whether rows have one length, of each head or of all heads of a token: those that a norm of queries or
-    keys has made."""
+    """Returns whether all rows have one length, per head or over all heads of a token, as after a norm of queries or
+    keys."""
     squares = t.double().square().sum(-1)
     lengths = [squares, squares.sum(1)] if t.dim() == 4 else [squares]
     return any(bool(n.sqrt().std() < 0.02 * n.sqrt().mean()) for n in lengths)

@@ -14,11 +14,11 @@ from .gradients import cover
 from .structure import is_norm, is_projection, rms, some
 from .subject import Subject
 
-Groups = dict[int, tuple[Any, dict[str, Any]]]  # of each parameter's id: its optimizer and its group
+Groups = dict[int, tuple[Any, dict[str, Any]]]  # id of a parameter → its optimizer and its group
 
 
 def measure_optimizer(s: Subject, optimizers: list[Any], sizes: dict[str, float | None]) -> None:
-    """Of one optimizer, or of several that share the parameters; sizes: RMS of gradients."""
+    """Adds the lines of one optimizer, or of several that share the parameters. `sizes` holds the RMS of gradients."""
     groups: Groups = {id(p): (optimizer, group) for optimizer in optimizers
                       for group in optimizer.param_groups for p in group["params"]}
     _measure_membership(s, set(groups))
@@ -43,7 +43,8 @@ def _measure_membership(s: Subject, known: set[int]) -> None:
 
 def _update_rms(optimizer: Any, group: dict[str, Any], parameter: Any,
                 gradient: float | None) -> float | None:
-    """Of the last step of Adam, or of the first; of the next one of SGD without momentum."""
+    """Returns the RMS of the last step of Adam, or of its first if there is none yet; for SGD without momentum, that of
+    the next step; for others, None."""
     name, state = type(optimizer).__name__, optimizer.state.get(parameter, {})
     rate = float(group["lr"])
     if name in ("Adam", "AdamW") and "exp_avg" in state:
@@ -54,13 +55,13 @@ def _update_rms(optimizer: Any, group: dict[str, Any], parameter: Any,
         second = state["exp_avg_sq"].double() / (1 - b2**step)
         return rate * rms(first / (second.sqrt() + group["eps"]))
     if name in ("Adam", "AdamW"):
-        return rate if gradient else None  # whatever the gradient is
+        return rate if gradient else None  # for a gradient of any size
     return rate * gradient if name == "SGD" and gradient else None
 
 
 def _measure_updates(s: Subject, groups: Groups, sizes: dict[str, float | None]) -> None:
-    """The median over matrices of RMS of a step over RMS of the weights; those that start at 0 are
-    not asked."""
+    """Adds update-ratio: the median over matrices of the RMS of a step divided by the RMS of the weights. Matrices that
+    start at 0 are skipped."""
     ratios, dtypes = [], []
     for name, parameter in s.parameters.items():
         size = rms(parameter)
@@ -79,7 +80,7 @@ def _measure_updates(s: Subject, groups: Groups, sizes: dict[str, float | None])
 
 
 def _measure_decay(s: Subject, groups: Groups) -> None:
-    """Adds decay-on-gain, with a reason if the matrices have a weaker decay or all other vectors have none."""
+    """Adds decay-on-gain. It gets a reason if the matrices have a weaker decay or all other vectors have none."""
     gains = [n for n, p in s.parameters.items() if id(p) in groups and p.requires_grad
              and is_norm(s.model.get_submodule(parent_of(n)))]
     decayed = [n for n in gains if groups[id(s.parameters[n])][1].get("weight_decay", 0) > 0]
@@ -95,8 +96,9 @@ def _measure_decay(s: Subject, groups: Groups) -> None:
 
 
 def _measure_uneven_decay(s: Subject, groups: Groups) -> None:
-    """Adds decay-uneven if weights of linear maps in layers have another weight decay than most of them: one in some
-    layers alone, or a few kinds in all layers. Groups with another learning rate are a choice, and so are routers."""
+    """Adds decay-uneven if weights of linear maps in layers have another weight decay than most of them. These are one
+    matrix in some layers alone, or a few kinds of matrices in all layers. Another decay is a choice for groups with
+    another learning rate and for routers."""
     names = [n for n, p in s.parameters.items() if id(p) in groups and p.requires_grad and p.dim() == 2
              and s.layer_of(n) and is_projection(s.model.get_submodule(parent_of(n))) and not _is_router(s, n)]
     found = {n: groups[id(s.parameters[n])][1] for n in names}
@@ -112,6 +114,6 @@ def _measure_uneven_decay(s: Subject, groups: Groups) -> None:
 
 
 def _is_router(s: Subject, name: str) -> bool:
-    """Whether a map stands beside experts, or has the name of a router."""
+    """Returns whether a map has experts as siblings, or the name of a router."""
     around = s.model.get_submodule(parent_of(parent_of(name)))
     return "rout" in name.lower() or any("expert" in child.lower() for child, _ in around.named_children())

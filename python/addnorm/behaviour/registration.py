@@ -1,5 +1,5 @@
-"""parameter-unregistered: weights that the model uses and does not know of. layer-shared: a module that stands in a
-list several times."""
+"""parameter-unregistered: weights that the model uses but that are not among its parameters. layer-shared: a module
+that a list contains several times."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def measure_registration(s: Subject) -> None:
 
 
 def _called(s: Subject, modules: set[nn.Module]) -> set[nn.Module]:
-    """Those that one more forward calls where gradients are wanted: not a teacher."""
+    """Returns the modules that one more forward calls with gradients enabled, which excludes a teacher."""
     called: set[nn.Module] = set()
 
     def enter(module: nn.Module, inputs: Any) -> None:

@@ -1,4 +1,4 @@
-"""The same model once more, with something changed that must not matter: eval-noise, padding-leak,
+"""Runs the model again with a change that must not affect the output: eval-noise, padding-leak, batch-leak,
 cache-mismatch."""
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from .operators import Functions, LiveDropout, NoisySums
 from .structure import is_16_bit, leading, main_output, relative_difference, some, with_tensors
 from .subject import Subject, Unmeasured
 
-# The least limits of differences. Kernels that sum in another order, as those for single tokens do, stay below.
+# Smallest limits of differences. Kernels with another order of summation, as those for single tokens, stay below.
 LIMIT, LIMIT_16_BIT = 1e-4, 0.03
-SAME_SHAPES = 0.2  # the share of these limits for batches of one shape, which have the same kernels
-ROUNDINGS = 3  # of what one rounding of the embeddings changes; a cache changes 0.4 to 0.7 of it, with 4 to 32 layers
-MOST_ROUNDING = 0.1  # more is no rounding, but noise
+SAME_SHAPES = 0.2  # share of these limits for batches of one shape, which use the same kernels
+ROUNDINGS = 3  # multiple of the effect of rounding the embeddings once; a cache has 0.4 to 0.7 of it in 4 to 32 layers
+MOST_ROUNDING = 0.1  # a larger change is noise
 SHARED = "a sequence alone has another output even without padding, as with experts of a limited capacity"
-_KEPT = ("attention_mask",)  # masks with 1 where a token counts
-_HIDDEN = ("src_key_padding_mask", "key_padding_mask", "padding_mask")  # with True where it does not
+_KEPT = ("attention_mask",)  # masks that are 1 at tokens
+_HIDDEN = ("src_key_padding_mask", "key_padding_mask", "padding_mask")  # masks that are True at padding
 _CACHES = ("past_key_values", "past_key_value", "past_kv", "layer_past", "past", "kv_cache", "cache")
 
 
@@ -31,7 +31,7 @@ def _limit(output: Tensor) -> float:
 
 
 def _limit_of(s: Subject, difference: float, output: Tensor, share: float = 1) -> float:
-    """The limit of a difference that rounding may explain: if it is large, what rounding does to this model."""
+    """Returns the limit of a difference. For a large difference, it includes the effect of rounding on this model."""
     limit = share * _limit(output)
     if difference <= limit:
         return limit
@@ -45,14 +45,14 @@ def _add(s: Subject, check: str, difference: float, output: Tensor, share: float
 
 
 def _measure_rounding(s: Subject) -> float:
-    """Changes the embeddings by their last bit, and returns by how much the output changes. Deep models magnify it."""
+    """Returns how much the output changes if the embeddings change in their last bit. Deep models magnify it."""
     def change(tensor: Tensor) -> Tensor:
         if not tensor.is_floating_point():
             return tensor
         noise = 2 * torch.rand(tensor.shape, generator=torch.Generator().manual_seed(6)).to(tensor.device) - 1
         return tensor * (1 + torch.finfo(tensor.dtype).eps * noise).to(tensor.dtype)
 
-    output = _output(s, gradients=True)  # without, PyTorch's encoder sets what padding leaves to 0
+    output = _output(s, gradients=True)  # without, PyTorch's encoder sets outputs at padding to 0
     embeddings = [m for m in s.names if isinstance(m, nn.Embedding)]
     inputs, named = (s.inputs, s.named) if embeddings else with_tensors((s.inputs, s.named), change)
     with Undo() as hooks:
@@ -70,7 +70,7 @@ def _output(s: Subject, gradients: bool = False, **options: Any) -> Tensor:
 
 
 def measure_noise(s: Subject, output: Tensor) -> None:
-    """Two evaluations of one batch, from other random numbers."""
+    """Adds eval-noise: the difference between two evaluations of one batch with different random numbers."""
     dropout, sums = LiveDropout(s), NoisySums(s)
     with Functions(s, dropout, sums):
         again = _output(s, seed=20)
@@ -84,8 +84,8 @@ def measure_noise(s: Subject, output: Tensor) -> None:
 
 
 def measure_alone(s: Subject, output: Tensor) -> None:
-    """Compares the longest sequence of a padded batch with the same sequence in a batch of its own: its mask may have
-    come to others."""
+    """Adds batch-leak: the difference between the longest sequence of a padded batch and the same sequence alone. The
+    model may have applied its mask to other sequences."""
     found = padding_mask(s)
     if found is None or bool(found[1].all()) or len(found[1]) < 2 or len(output) != len(found[1]) or _is_noisy(s):
         return
@@ -97,7 +97,7 @@ def measure_alone(s: Subject, output: Tensor) -> None:
 
 
 def _difference_alone(s: Subject, named: dict[str, Any], output: Tensor, kept: Tensor, copies: int = 1) -> float:
-    """The difference between the longest sequence in its batch and alone, or between copies of it and one alone."""
+    """Returns the difference between the longest sequence in its batch, or in a batch of its copies, and alone."""
     count, first = len(kept), int(kept.sum(1).argmax())
     if count == kept.shape[1]:
         raise Unmeasured("there are as many sequences as tokens")
@@ -119,12 +119,13 @@ def _difference_alone(s: Subject, named: dict[str, Any], output: Tensor, kept: T
 
 
 def _shares_batch(s: Subject) -> bool:
-    """Whether a sequence alone has another output even where no mask hides anything, or than copies of it have: as with
-    experts that take only so many tokens of a batch. Then no mask can be blamed."""
+    """Returns whether sequences of a batch affect each other without a mask. A sequence alone then differs from the
+    same one in a batch where the mask hides nothing, or from a batch of its copies. Experts with a limited capacity are
+    an example. Then the mask is not the cause of a difference."""
     if s.shares_batch is None:
         try:
             s.shares_batch = _measure_sharing(s)
-        except Exception:  # a mask that is inverted hides all where it should hide nothing, which some kernels refuse
+        except Exception:  # an inverted mask hides all tokens here, which some kernels refuse
             s.shares_batch = False
     return s.shares_batch
 
@@ -151,7 +152,7 @@ def _is_noisy(s: Subject) -> bool:
 
 
 def padding_mask(s: Subject) -> tuple[str, Tensor] | None:
-    """Its name, and where tokens count."""
+    """Returns the name of the padding mask, and a mask that is true at tokens; None if there is none."""
     for name in (*_KEPT, *_HIDDEN):
         mask = s.named.get(name)
         if isinstance(mask, Tensor) and mask.dim() == 2 and not mask.is_floating_point():
@@ -160,7 +161,7 @@ def padding_mask(s: Subject) -> tuple[str, Tensor] | None:
 
 
 def measure_padding(s: Subject, output: Tensor) -> None:
-    """Other tokens where a mask hides them: the rest of the output must stay as it is."""
+    """Adds padding-leak: the change of the output at tokens when the tokens that a mask hides are replaced."""
     found = padding_mask(s)
     if found is None:
         _measure_padding_of_embeddings(s, output)
@@ -186,8 +187,9 @@ def measure_padding(s: Subject, output: Tensor) -> None:
 
 
 def _measure_padding_of_embeddings(s: Subject, output: Tensor) -> None:
-    """Where the model itself knows what padding is, and makes a mask of it, or should: the output must stay as
-    it is with other embeddings there. Where an embedding of 0 may hide it, more padding must not matter either."""
+    """Adds padding-leak for models that derive a mask from padding_idx, or should. Other embeddings at padding must not
+    change the rest of the output. If the embedding of padding is 0, which may hide it, the change by more padding is
+    measured, too, and the smaller change counts."""
     padding = _EmbeddedPadding(s)
     embeddings = [m for m in s.names if isinstance(m, nn.Embedding) and m.padding_idx is not None]
     if not embeddings:
@@ -195,7 +197,7 @@ def _measure_padding_of_embeddings(s: Subject, output: Tensor) -> None:
     with Undo() as hooks:
         for embedding in embeddings:
             hooks.hook(embedding, "forward", padding)
-        # Without gradients PyTorch's encoder sets what padding leaves to 0, but not in training.
+        # Without gradients PyTorch's encoder sets outputs at padding to 0, but not in training.
         other = _output(s, gradients=True)
     if not padding.hidden:
         return
@@ -210,12 +212,13 @@ def _measure_padding_of_embeddings(s: Subject, output: Tensor) -> None:
 
 
 class _EmbeddedPadding:
-    """A hook of embeddings. Two tokens or more of a padding_idx end a sequence: a single one may be chance."""
+    """A hook that changes the embeddings of padding, which is two or more tokens of padding_idx at the end of a
+    sequence. A single one may be chance."""
 
     def __init__(self, s: Subject) -> None:
         self._s = s
         self._given = [t for t in tensors_in((s.inputs, s.named)) if not t.is_floating_point() and t.dim() == 2]
-        self.hidden: list[tuple[Tensor, Tensor]] = []  # (index, whether it is padding), of each that was embedded
+        self.hidden: list[tuple[Tensor, Tensor]] = []  # (index, whether it is padding) of each embedded index
         self.where, self.index, self.is_zero = "", 0, False
 
     def __call__(self, module: nn.Embedding, inputs: Any, embedded: Tensor) -> Tensor | None:
@@ -233,7 +236,7 @@ class _EmbeddedPadding:
         return embedded + is_padding[..., None] * noise * embedded.square().mean().sqrt()
 
     def rest_of(self, output: Tensor) -> Any:
-        """Where the output stands for no padding; all of one that has a row for each sequence."""
+        """Returns a selection of the outputs that are not at padding. It selects all if there is one per sequence."""
         if output.dim() == 2:
             return slice(None)
         found = [given for given in self._given if leading(output) in (tuple(given.shape), tuple(given.T.shape))]
@@ -256,7 +259,8 @@ def _is_same(a: Tensor, b: Tensor) -> bool:
 
 
 def _of_tokens(counts: Tensor, output: Tensor, s: Subject) -> Any:
-    """The part of the output that may be compared: of a decoder's, or one for each sequence, all."""
+    """Returns a selection of the outputs to compare. It selects all outputs of a decoder, and all if there is one per
+    sequence."""
     if output.dim() < 3 or any("decoder" in name for name in s.named):
         return slice(None)
     if leading(output) == tuple(counts.shape):
@@ -268,7 +272,7 @@ def _of_tokens(counts: Tensor, output: Tensor, s: Subject) -> Any:
 
 def _with_other_padding(s: Subject, named: dict[str, Any],
                         counts: Tensor) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The batch with other values at hidden tokens of what the mask belongs to."""
+    """Returns the batch with other values at the hidden tokens of the input that the mask belongs to."""
     changed = False
 
     def change(x: Any) -> Any:
@@ -282,7 +286,7 @@ def _with_other_padding(s: Subject, named: dict[str, Any],
         other = x.flip(0).roll(1, 1)
         if x.is_floating_point():
             other = other + 1
-        elif bool((other == x)[~where].all()):  # one token fills the batch
+        elif bool((other == x)[~where].all()):  # all tokens of the batch are equal
             other = torch.where(x > 0, x - 1, x + 1).clamp(max=max(1, int(x.max())))
         hidden = ~where.to(x.device)
         return torch.where(hidden[(...,) + (None,) * (x.dim() - 2)], other, x)
@@ -299,7 +303,7 @@ def _with_other_padding(s: Subject, named: dict[str, Any],
 
 
 def measure_cache(s: Subject, output: Tensor) -> None:
-    """Compares the last tokens by themselves, after a cache of the first, with the same tokens in the whole."""
+    """Adds cache-mismatch: the difference of the last tokens between a run with a cache and one run of all tokens."""
     argument = s.accepts(*_CACHES) or (_CACHES[0] if s.accepts_others() else None)
     if argument is None or output.dim() != 3:
         return
@@ -312,13 +316,13 @@ def measure_cache(s: Subject, output: Tensor) -> None:
         raise Unmeasured("a single token")
     mask = s.named.get("attention_mask")
     whole = {k: torch.ones_like(x) if k == "attention_mask" else x for k, x in s.named.items() if k != "labels"}
-    if mask is not None and not bool(mask.all()):  # padding may take part in it as tokens do
+    if mask is not None and not bool(mask.all()):  # a cache may treat padding as tokens
         output = _output(s, named=whole)
     first = _part(s, whole, slice(0, n), None)
     cache = _cache_of(first, argument)
     if cache is None:
         if s.accepts(argument) is None:
-            return  # it was only tried
+            return  # the signature names no cache
         raise Unmeasured("the model gives no cache")
     start = main_output(first)
     difference = math.inf if start is None or start.shape[1] != n else relative_difference(start, output[:, :n])
@@ -331,14 +335,14 @@ def measure_cache(s: Subject, output: Tensor) -> None:
 
 
 def _can_be_cut(name: str, value: Any, tokens: Tensor) -> bool:
-    """Whether an argument has an entry for each token, or none that depends on the tokens."""
+    """Returns whether an argument has an entry for each token, or does not depend on the tokens."""
     if isinstance(value, Tensor):
         return name == "labels" or value.dim() > 1 and leading(value) == leading(tokens)
     return value is None or isinstance(value, (bool, int, float, str))
 
 
 def _part(s: Subject, whole: dict[str, Any], part: slice, cache: dict[str, Any] | None) -> Any:
-    """The output for some tokens; a mask is of all tokens up to the last of them."""
+    """Returns the output for some tokens. The mask covers all tokens up to the last of them."""
     named = {name: value if not isinstance(value, Tensor) else
              value[:, slice(0, part.stop) if name == "attention_mask" else part]
              for name, value in whole.items() if name not in _CACHES}

@@ -1,4 +1,4 @@
-"""What a model is made of: its names, its norms, the tensors in what it takes and gives."""
+"""The structure of a model: its names, its norms, and the tensors in its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOT_OF_ROWS = (nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.LocalResponseNo
 
 
 def is_norm(module: nn.Module) -> bool:
-    """Whether a module normalizes rows, by the names of its classes and its parameters."""
+    """Returns whether a module normalizes rows, by the names of its classes and its parameters."""
     if isinstance(module, _NOT_OF_ROWS) or has_running_statistics(module) or list(module.children()):
         return False
     named = any(NORM_CLASS.search(kind.__name__) for kind in type(module).__mro__)
@@ -23,12 +23,12 @@ def is_norm(module: nn.Module) -> bool:
 
 
 def is_projection(module: nn.Module) -> bool:
-    """Whether a module is a linear map, also as GPT-2's Conv1D."""
+    """Returns whether a module is a linear map, such as nn.Linear or GPT-2's Conv1D."""
     return isinstance(module, nn.Linear) or type(module).__name__ == "Conv1D"
 
 
 def places_of(name: str) -> Iterator[str]:
-    """The parameter itself and every module that it is in: "a.b.c", "a.b", "a"."""
+    """Yields the parameter itself and every module that it is in: "a.b.c", "a.b", "a"."""
     while name:
         yield name
         name = parent_of(name)
@@ -39,14 +39,14 @@ def plural(count: int, noun: str) -> str:
 
 
 def some(names: Iterable[str], most: int = 3) -> str:
-    """"a, b, c and 4 more"."""
+    """Returns a text such as "a, b, c and 4 more"."""
     names = list(names)
     rest = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + rest
 
 
 def with_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
-    """The same nest of tuples, lists and dictionaries with other tensors; the rest as it is."""
+    """Returns the nest of tuples, lists and dictionaries with changed tensors and all other values unchanged."""
     if isinstance(value, Tensor):
         return change(value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -59,7 +59,7 @@ def with_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
 
 
 def main_output(output: Any) -> Tensor | None:
-    """Logits or hidden states: of several outputs the one that a model is asked for."""
+    """Returns the logits or hidden states, else the first floating-point tensor of at least two dimensions, or None."""
     named = entry(output, "logits", "last_hidden_state")
     found = named if isinstance(named, Tensor) else None
     candidates = tensors_in(output) if found is None else iter([found])
@@ -67,18 +67,18 @@ def main_output(output: Any) -> Tensor | None:
 
 
 def leading(tensor: Tensor) -> tuple[int, ...]:
-    """The first two dimensions: sequences and tokens, or the other way round."""
+    """Returns the first two dimensions: (sequences, tokens) or (tokens, sequences)."""
     return tuple(tensor.shape[:2])
 
 
 def rms(tensor: Tensor) -> float:
-    """The root of the mean square, summed in float64."""
+    """Returns the root mean square, summed in float64."""
     values = tensor.detach().flatten()
     return float(torch.linalg.vector_norm(values, dtype=torch.float64)) / math.sqrt(max(1, values.numel()))
 
 
 def relative_difference(a: Tensor, b: Tensor) -> float:
-    """RMS of a − b over that of b."""
+    """Returns the RMS of a − b divided by the RMS of b."""
     wide = torch.float32 if is_16_bit(a) else a.dtype
     return rms(a.to(wide) - b.to(wide)) / max(rms(b), 1e-300)
 

@@ -1,4 +1,4 @@
-"""A model with its batch: runs it, keeps count of what is called, and collects what was measured."""
+"""A model with its batch, the calls of its modules, and the measured lines."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ Line = dict[str, Any]
 
 
 class Unmeasured(Exception):
-    """Why something cannot be measured on this model."""
+    """Names the reason why something cannot be measured on this model."""
 
 
 class Calls:
-    """Which modules a forward called, how often and on inputs of what shapes, in their order."""
+    """The modules that a forward called, in order, with the number of calls and the shapes of inputs."""
 
     def __init__(self) -> None:
         self.count: Counter[nn.Module] = Counter()
         self.shapes: dict[nn.Module, list[tuple[int, ...]]] = {}
-        self.inside: list[nn.Module] = []  # whose forward is running, the innermost last
+        self.inside: list[nn.Module] = []  # modules whose forward is running, the innermost last
 
     def enter(self, module: nn.Module, inputs: tuple[Any, ...]) -> None:
         self.inside.append(module)
@@ -46,7 +46,7 @@ class Calls:
 
 
 class Subject:
-    """The model, one batch, and the lines that measuring it gives."""
+    """The model, one batch, and the measured lines."""
 
     def __init__(self, model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any],
                  loss: Callable[[Any], Tensor] | str | None) -> None:
@@ -57,8 +57,8 @@ class Subject:
         self.config = getattr(model, "config", None)
         self.sizes = Counter(place for name in self.parameters for place in places_of(name))
         self.runs: list[Calls] = []
-        self.rounding: float | None = None  # how much one rounding changes the output, where that was measured
-        self.shares_batch: bool | None = None  # whether sequences share something else than a mask, where measured
+        self.rounding: float | None = None  # change of the output by one rounding, if it was measured
+        self.shares_batch: bool | None = None  # whether sequences affect each other without a mask, if measured
         self._opaque: set[nn.Module] = set()
         self.lines: list[Line] = []
         self.left_out: list[dict[str, str]] = []
@@ -66,10 +66,10 @@ class Subject:
         self._modes = [(module, module.training) for module in model.modules()]
         self._random = RandomState(find_generators(model))
 
-    # -- What is found --
+    # -- Results --
 
     def add(self, check: str, value: float, **more: Any) -> None:
-        """A line of the profile; a value that is no number cannot be judged."""
+        """Adds a line to the profile. A value that is not finite cannot be judged, and is left out."""
         if not math.isfinite(value):
             self.leave(check, "the model's values are not finite")
             return
@@ -82,7 +82,7 @@ class Subject:
 
     @contextlib.contextmanager
     def part(self, where: str) -> Iterator[None]:
-        """What goes wrong in it is left out, whatever it is: the model is somebody else's code."""
+        """Records any exception as left out, because the model is foreign code and may raise any."""
         try:
             yield
         except Exception as error:
@@ -103,15 +103,15 @@ class Subject:
     # -- Running --
 
     def is_called(self, module: nn.Module) -> bool:
-        """Whether a forward called it. A module that takes no hooks may have been called."""
+        """Returns whether a forward called the module. A module that takes no hooks counts as called."""
         return module in self._opaque or any(run.count[module] for run in self.runs)
 
     def run(self, *, evaluate: bool = True, seed: int | None = None,
             inputs: tuple[Any, ...] | None = None, named: dict[str, Any] | None = None,
             watch: Sequence[Callable[[nn.Module, tuple[Any, ...]], None]] = ()) -> Any:
-        """The output for the batch or another one: in evaluation, or in the mode that the caller has
-        set; from the random state that the caller has, or from a seed. Each of `watch` is told of
-        every call of a module."""
+        """Returns the output for the batch or another one. The model runs in evaluation, or in the mode that the caller
+        has set. It starts from the caller's random state, or from a seed. Each function of `watch` is called before
+        every forward of a module."""
         self._random.restore() if seed is None else torch.manual_seed(seed)
         for module, training in self._modes:
             module.training = training
@@ -129,22 +129,22 @@ class Subject:
                               **with_tensors(self.named if named is None else named, _copy))
 
     def where(self) -> str:
-        """The module whose forward is running."""
+        """Returns the name of the innermost module whose forward is running."""
         return self.names[self.runs[-1].inside[-1]] if self.runs[-1].inside else ""
 
     def given(self) -> dict[str, Any]:
-        """The arguments of the batch by their names in the model's forward; other arguments by their places."""
+        """Returns the arguments of the batch by their names in the model's forward, others by their positions."""
         names = [p.name for p in self._parameters().values() if p.kind is p.POSITIONAL_OR_KEYWORD]
         names += map(str, range(len(names), len(self.inputs)))
         return {**dict(zip(names, self.inputs)), **self.named}
 
     def accepts(self, *names: str) -> str | None:
-        """The first of these arguments that the model's forward has."""
+        """Returns the first of these arguments that the model's forward has."""
         known = self._parameters()
         return next((name for name in names if name in known), None)
 
     def accepts_others(self) -> bool:
-        """Whether the model's forward takes named arguments that its signature does not list."""
+        """Returns whether the model's forward takes named arguments that its signature does not list."""
         return any(p.kind is p.VAR_KEYWORD for p in self._parameters().values())
 
     def _parameters(self) -> Mapping[str, inspect.Parameter]:

@@ -1,4 +1,4 @@
-"""Embeddings and heads that are said to share one weight, or look as if they were meant to."""
+"""Embeddings and heads that should share one weight, by the configuration or by their equal values."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .subject import Subject
 
 
 def measure_ties(s: Subject) -> None:
-    """How many parameters hold a matrix that embedding and head are said to share, or look as if
-    they were meant to."""
+    """Adds tying-broken: the number of parameters that hold one matrix, if embedding and head should share it by the
+    configuration or by their equal values."""
     pair = _declared_pair(s) if entry(s.config, "tie_word_embeddings") else None
     if pair is not None and not _share(*pair):
         s.add("tying-broken", 2, limit=1, where=_name_of(s, pair[1]),
               declared="config.tie_word_embeddings",
               detail=f"they differ by {100 * relative_difference(*pair):.2g} %")
         return
-    if entry(s.config, "torchscript"):  # which has two parameters over one memory on purpose
+    if entry(s.config, "torchscript"):  # it has two parameters over one memory on purpose
         return
     embeddings = [s.parameters.get(f"{name}.weight", m.weight) for m, name in s.names.items()
                   if isinstance(m, nn.Embedding)]
@@ -38,8 +38,8 @@ def _share(a: Tensor, b: Tensor) -> bool:
 
 
 def _declared_pair(s: Subject) -> tuple[Tensor, Tensor] | None:
-    """The embedding's weight and the head's, by the names that transformers gives them, or the one
-    embedding and the one linear map that could share a weight."""
+    """Returns the weights of the embedding and the head, by the methods that transformers has for them. Without these
+    methods, returns those of the only embedding and linear map that could share a weight."""
     model = s.model
     inputs, outputs = (getattr(model, f"get_{kind}_embeddings", lambda: None)()
                        for kind in ("input", "output"))

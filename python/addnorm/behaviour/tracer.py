@@ -20,9 +20,9 @@ LIMIT, LIMIT_16_BIT = 1e-5, 1e-3
 class Targets(NamedTuple):
     """The targets of a loss that is the cross-entropy of the next token."""
 
-    time: int  # the dimension along which it is the next one
-    tokens: Tensor  # after which it comes
-    where: Tensor  # by sequence and token: whether there is one
+    time: int  # the dimension along which the next token follows
+    tokens: Tensor  # input tokens, each before its target
+    where: Tensor  # by sequence and token: whether there is a target
 
 
 class Focus(NamedTuple):
@@ -41,7 +41,7 @@ class Focus(NamedTuple):
         return kept
 
     def energy(self, gradient: Tensor) -> Tensor:
-        """Its square by sequence and token, as parts of the whole."""
+        """Returns the square of the gradient by sequence and token, divided by its sum."""
         largest = gradient.abs().max()
         if not largest > 0:
             return torch.zeros(self.shape)
@@ -57,12 +57,12 @@ class Input:
         self.energy: Tensor | None = None
 
     def counts_up(self) -> bool:
-        """Whether it is embedded by an index 0, 1, 2 …"""
+        """Returns whether it is embedded by an index 0, 1, 2 …"""
         return self.index is not None and bool((self.index.flatten().diff() == 1).all())
 
 
 class _Boundary(torch.autograd.Function):
-    """The identity, which tells what gradient passes it back."""
+    """The identity. Its backward returns passes(gradient)."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, anchor: Tensor, passes: Callable[[Tensor], Tensor]) -> Tensor:
@@ -75,19 +75,19 @@ class _Boundary(torch.autograd.Function):
 
 
 class Tracer:
-    """Puts boundaries around modules while a forward runs, and keeps what passes them."""
+    """Puts boundaries around modules while a forward runs, and stores the energy of gradients that pass them."""
 
     def __init__(self, s: Subject) -> None:
         self._s, self._cuts = s, False
-        self._anchor: Tensor | None = None  # what every boundary's gradient leads to
+        self._anchor: Tensor | None = None  # a leaf behind every boundary
         self._anchors: list[Tensor] = []
         self._is_outermost: dict[nn.Module, bool] = {}
-        self._is_clean: dict[nn.Module, bool] = {}  # whether it was asked for its one token alone
+        self._is_clean: dict[nn.Module, bool] = {}  # whether only its token at the focus has a gradient
         self.output: Tensor | None = None
-        self.has_logits = False  # whether the output is called so
+        self.has_logits = False  # whether the output is named logits
         self.focus = Focus((), ())
         self.inputs: list[Input] = []
-        self.stages: dict[nn.Module, Tensor] = {}  # what each module lets its one token read
+        self.stages: dict[nn.Module, Tensor] = {}  # energy of the gradient of each module's input
 
     # Forward: the shape of the output is known only at its end, so all modules get boundaries.
 
@@ -113,7 +113,7 @@ class Tracer:
         passes = functools.partial(self._pass_in, module)
         if inputs and isinstance(inputs[0], Tensor):
             x, marked = inputs[0], self._mark(inputs[0], passes)
-            inputs = tuple(marked if y is x else y for y in inputs)  # of a stream that sees itself
+            inputs = tuple(marked if y is x else y for y in inputs)  # self-attention reads one tensor several times
         elif named and isinstance(named.get("hidden_states"), Tensor):
             named = {**named, "hidden_states": self._mark(named["hidden_states"], passes)}
         return inputs if named is None else (inputs, named)
@@ -129,7 +129,7 @@ class Tracer:
         return self._mark_input(output, next(tensors_in(inputs), None))
 
     def forward(self, watch: Sequence[Callable[..., None]] = ()) -> None:
-        """One evaluation, with boundaries at stages and inputs."""
+        """Runs one evaluation with boundaries at stages and inputs."""
         s = self._s
         inner = list(s.names)[1:]
         self._hooked = {m for m in inner if isinstance(m, nn.RNNBase) or list(m.children()) or _calls_functions(m)}
@@ -152,8 +152,9 @@ class Tracer:
         return gradient
 
     def _pass_out(self, module: nn.Module, gradient: Tensor) -> Tensor:
-        """Cuts the gradient. The readers of a module at other tokens are part of the module around it, as attention is
-        of its projections; or the module reads a memory, whose tokens are not those of the output."""
+        """Cuts the gradient to the token at the focus if it is 0 at all others. If it is not, the module is part of the
+        one around it, as a projection is part of attention, and the gradient stays. But an outermost module then reads
+        a memory, whose tokens are not those of the output, and its gradient becomes 0."""
         if not self._cuts or not self.focus.matches(gradient):
             return gradient
         self._is_clean[module] = not _elsewhere(self.focus.energy(gradient), self.focus.at)
@@ -170,7 +171,7 @@ class Tracer:
         return self.focus.cut(gradient)
 
     def backward(self, targets: Targets | None) -> None:
-        """Fills the energies of inputs and stages."""
+        """Computes the energies of inputs and stages."""
         output = self.output
         if output is None or not output.requires_grad:
             raise Unmeasured("the output has no gradient")
@@ -185,7 +186,7 @@ class Tracer:
 
 
 def _focus(output: Tensor, targets: Targets | None, s: Subject) -> Focus:
-    """In the middle, so that there are tokens before it and after it."""
+    """Returns a token in the middle of the output, with tokens before and after it."""
     shape = leading(output) if output.dim() > 2 else leading(output)[:1]
     if output.dim() > 3 or not shape or output.numel() == 0:
         raise Unmeasured(f"an output of shape {tuple(output.shape)} has no tokens")
@@ -199,7 +200,7 @@ def _focus(output: Tensor, targets: Targets | None, s: Subject) -> Focus:
 
 def _asked_token(shape: tuple[int, ...], targets: Targets | None,
                  s: Subject) -> tuple[int, ...] | None:
-    """In the longest sequence, whose padding hides least, and where the loss has a target."""
+    """Returns a token with a target of the loss in the longest sequence, which has the least padding, or None."""
     mask = s.named.get("attention_mask")
     kept = mask if isinstance(mask, Tensor) and tuple(mask.shape) == shape else torch.ones(shape)
     asked = kept.cpu() > 0
@@ -221,7 +222,7 @@ def _middle_of_longest(asked: Tensor) -> tuple[int, int]:
 
 
 def _calls_functions(module: nn.Module) -> bool:
-    """Whether a module has several matrices of its own, as a layer that calls functions of its parameters."""
+    """Returns whether a module has several matrices of its own, as a layer that calls functions of its parameters."""
     return sum(p.dim() > 1 for p in module.parameters(recurse=False)) > 1
 
 

@@ -1,4 +1,4 @@
-"""Sizes of weights: rows and columns of zeros, initial weights beside the configuration, layers beside each other."""
+"""Sizes of weights: zero rows and columns, initial weights against the configuration, and layers against each other."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .._structure import entry, is_within, parent_of
 from .structure import is_norm, is_projection, plural, rms, some
 from .subject import Subject
 
-MOST_VALUES = 2**20  # of one weight whose size is measured
+MOST_VALUES = 2**20  # number of values from which a size is measured
 _WIDTHS = "hidden_size", "n_embd", "d_model", "dim"
 
 
 def measure_zero_rows(s: Subject) -> None:
-    """Adds weight-zeros for matrices of which some rows or columns are exactly 0. The row of a padding_idx and what
-    stands behind it, and matrices of zeros alone, are no fault."""
+    """Adds weight-zeros for matrices in which some rows or columns are exactly 0. The row of a padding_idx, rows or
+    columns at the end, and matrices of zeros alone are no fault."""
     table = getattr(s.model, "get_input_embeddings", lambda: None)()
     for name, parameter in _matrices(s):
-        # Other tables may begin with zeros, and keep them in the rows of tokens that they have not met.
+        # Other tables may begin with zeros, and keep them in rows that were not used in training.
         is_other_table = table is not None and isinstance(s.model.get_submodule(parent_of(name)), nn.Embedding) and \
             parameter is not getattr(table, "weight", None)
         if is_other_table or is_sharded(parameter) or min(parameter.shape) < 2:
@@ -35,7 +35,7 @@ def measure_zero_rows(s: Subject) -> None:
 
 
 def _matrices(s: Subject) -> Iterator[tuple[str, Tensor]]:
-    """The weights of linear maps and embeddings."""
+    """Yields the weights of linear maps and embeddings, with their names."""
     for name, parameter in s.parameters.items():
         module = s.model.get_submodule(parent_of(name))
         is_weight = isinstance(module, nn.Embedding) or is_projection(module)
@@ -54,7 +54,7 @@ def _zeros(s: Subject, weight: Tensor) -> Iterator[tuple[str, int]]:
             rows[module.padding_idx] = False
     for what, zeros in ("row", rows), ("column", ~is_live.any(0)):
         count = int(zeros.sum())
-        if count and not torch.equal(zeros, zeros.sort().values):  # zeros at the end fill a table up to a round size
+        if count and not torch.equal(zeros, zeros.sort().values):  # zeros at the end pad a table to a round size
             yield what, count
 
 
@@ -62,44 +62,45 @@ def _zeros(s: Subject, weight: Tensor) -> Iterator[tuple[str, int]]:
 
 
 def is_trained(s: Subject) -> bool:
-    """Whether the gains of a norm differ, which begin with one value."""
+    """Returns whether the gains of a norm differ. Before training, they have one value."""
     return any(bool((p != p.flatten()[0]).any()) for p in _gains(s).values())
 
 
 def is_untrained(s: Subject) -> bool:
-    """Whether all biases of linear maps are 0, and all gains of a norm the same."""
+    """Returns whether all biases of linear maps are 0, and all gains of a norm the same."""
     biases = [m.bias for m in s.names if isinstance(getattr(m, "bias", None), nn.Parameter) and not is_norm(m)]
     return len(biases) + len(_gains(s)) > 1 and not any(bool(b.any()) for b in biases) and not is_trained(s)
 
 
 def _gains(s: Subject) -> dict[str, Tensor]:
-    """The parameters of norms that are no biases."""
+    """Returns the parameters of norms that are not biases."""
     return {name: p.detach() for name, p in s.parameters.items() if p.dim() == 1 and p.numel() > 1
             and not is_sharded(p) and not name.endswith("bias") and is_norm(s.model.get_submodule(parent_of(name)))}
 
 
 def follows_range(s: Subject) -> bool:
-    """Whether most matrices are as large as the configuration's initializer_range."""
+    """Returns whether most matrices are as large as the configuration's initializer_range."""
     usual, sizes = entry(s.config, "initializer_range"), [_size(parameter) for _, parameter in _matrices(s)]
     return isinstance(usual, float) and usual > 0 and \
         2 * sum(abs(size / usual - 1) < 0.1 for size in sizes) > len(sizes)
 
 
 def has_zeros(s: Subject, place: str) -> bool:
-    """Whether a matrix of a module is 0."""
+    """Returns whether a matrix of a module is 0."""
     return any(is_within(name, place) and not bool(parameter.any()) for name, parameter in _matrices(s))
 
 
 def _size(weight: Tensor) -> float:
-    """The root mean square of a weight's values but zeros; of large weights by a part of them."""
+    """Returns the root mean square of a weight's nonzero values. Large weights are sampled."""
     values = weight.detach().flatten()[::1 + weight.numel() // MOST_VALUES]
     return rms(values[values != 0])
 
 
 def measure_initial_sizes(s: Subject) -> None:
-    """Adds initial-size for weights before training: gains and biases of norms that begin at another number than their
-    counterparts, and matrices of another size than the configuration's initializer_range, where most matrices have it.
-    A model's own _init_weights() knows better, and decides instead. Maps into the stream may be smaller."""
+    """Adds initial-size for weights before training. Gains and biases of norms are faulty if they begin at another
+    number than their counterparts. Matrices are faulty if their size is not the configuration's initializer_range,
+    while most matrices have that size. A model's own _init_weights() takes precedence. Maps into the residual stream
+    may be smaller."""
     if not is_untrained(s):
         return
     norms = {name: p for name, p in s.parameters.items()
@@ -137,14 +138,14 @@ def _is_off(mean: float, expected: float) -> bool:
 
 
 def _is_of_size(s: Subject, name: str, weight: Tensor, usual: float) -> bool:
-    """Whether a matrix is about as large as usual. One of zeros is; so is a smaller one into the stream."""
+    """Returns whether a matrix has about the usual size. Zero matrices and smaller maps into the stream pass."""
     share, chance = _size(weight) / max(usual, 1e-30), 5 / (2 * weight.numel())**0.5
     least = 0.0 if _writes_stream(s, name) else 1 - max(0.25, chance)
     return share == 0 or least < share < 1 + max(0.5, chance)
 
 
 def _drawn_again(s: Subject) -> dict[str, Tensor]:
-    """Returns the parameters that the model's own _init_weights() sets, in a copy; none if it has no such method."""
+    """Returns the parameters that the model's own _init_weights() sets, from a copy; none without such a method."""
     if not callable(getattr(s.model, "_init_weights", None)):
         return {}
     model, mark = copy.deepcopy(s.model), 7.0
@@ -163,8 +164,9 @@ def _drawn_again(s: Subject) -> dict[str, Tensor]:
 
 
 def _unlike_others(s: Subject, names: list[str], off: set[str], is_judged: bool) -> Iterator[list[str]]:
-    """Yields those of `off` that most counterparts in other layers are unlike, or all other names if there is no
-    counterpart. If is_judged, also yields all of them if they are all names in layers: no design changes all norms."""
+    """Yields groups of names in `off` that most of their counterparts in other layers are not in. A name without a
+    counterpart is yielded if it is the only one in `off`. If is_judged, yields all of `off` if it has all names in
+    layers, because no design changes all norms."""
     forms: dict[str, list[str]] = defaultdict(list)
     for name in names:
         forms[s.of_all_layers(name)].append(name)
@@ -179,8 +181,9 @@ def _unlike_others(s: Subject, names: list[str], off: set[str], is_judged: bool)
 
 
 def _has_own_size(s: Subject, name: str, is_judged: bool) -> bool:
-    """Whether a table may have another size than other matrices. A table of tokens may be pretrained; if it is the head
-    too, or if the model's own code initializes it, another table is judged."""
+    """Returns whether an embedding may have another size than other matrices. It may if the model has no initialization
+    of its own, or if it is a table of tokens, which may be pretrained, and not also the head. It also may if the
+    configuration has a size for embeddings, or if its width is not that of the model."""
     others = "initializer_std", "init_std", "embedding_initializer_range"
     module, weight = s.model.get_submodule(parent_of(name)), s.parameters[name]
     if not isinstance(module, nn.Embedding):
@@ -192,7 +195,7 @@ def _has_own_size(s: Subject, name: str, is_judged: bool) -> bool:
 
 
 def _begins_at_0(s: Subject, name: str) -> bool:
-    """Whether a matrix of zeros follows, as in LoRA: only their product has a size."""
+    """Returns whether a matrix of zeros follows, as in LoRA. Then only the product of both has a size."""
     outputs, layer = s.parameters[name].shape[0], s.layer_of(name)
     around = parent_of(parent_of(parent_of(name)))
     place = around if is_within(around, layer) else layer
@@ -200,15 +203,15 @@ def _begins_at_0(s: Subject, name: str) -> bool:
 
 
 def _writes_stream(s: Subject, name: str) -> bool:
-    """Whether a map has as many outputs as the stream has features: such are often drawn smaller in deep models."""
+    """Returns whether a map has as many outputs as the stream has features. Deep models often draw them smaller."""
     module = s.model.get_submodule(parent_of(name))
     outputs = s.parameters[name].shape[0 if isinstance(module, nn.Linear) else 1]
     return not isinstance(module, nn.Embedding) and outputs == entry(s.config, *_WIDTHS)
 
 
 def measure_bias_offsets(s: Subject) -> None:
-    """Adds bias-off-zero for the biases of trained norms that lie around a number far from 0, unlike their counterparts
-    in other layers, or all around the same number. One kind of norm may begin there in all layers."""
+    """Adds bias-off-zero for biases of trained norms that lie around a number far from 0. Their counterparts in other
+    layers do not, or all biases lie around the same number. One kind of norm may begin there in all layers."""
     means: dict[str, float] = {}
     deviations: dict[str, float] = {}
     for name, parameter in s.parameters.items():
@@ -223,13 +226,13 @@ def measure_bias_offsets(s: Subject) -> None:
             s.add("bias-off-zero", means[places[0]], limit=deviations[places[0]], where=some(places))
 
 
-# -- Beside the other layers --
+# -- Compared with other layers --
 
 
 def measure_odd_sizes(s: Subject) -> None:
     """Adds size-odd for a matrix or a gain of one layer whose size differs from that of its counterparts in all other
-    layers, which are of about one size. The first and the last layer of a trained network may differ, and so may a
-    layer of another class and a matrix of which some values are pruned."""
+    layers, while these have about the same size. The first and the last layer of a trained network may differ, and so
+    may a layer of another class and a matrix of which some values are pruned."""
     groups: dict[Any, dict[str, float]] = defaultdict(dict)
     for name, parameter in (*_matrices(s), *_gains(s).items()):
         layer = s.layer_of(name)

@@ -1,4 +1,4 @@
-"""Parameters whose gradient is exactly 0, or lost beside the gradients of their counterparts in other layers."""
+"""Parameters whose gradient is exactly 0, or negligible relative to that of their counterparts in other layers."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .._structure import entry, is_within, parent_of, tensors_in
 from .gradients import Gradients, cover, owner_of
 from .subject import Subject
 
-# Gradients are lost below this share of the median over counterparts, or over all matrices. Rounding in float32 leaves
-# about as much of a gradient that is 0 by its formula, as that of a weight divided by itself.
+# A gradient below this share of the median over counterparts, or over all matrices, is lost. Rounding in float32 leaves
+# about this share if the gradient is 0 by its formula. An example is a weight divided by itself.
 LOST = 1e-7
-MOST_ROUNDS = 3  # a head of zeros hides the gradients of output projections of zeros, and these those of a branch
+MOST_ROUNDS = 3  # zero heads hide gradients of zero output projections, which hide those of their branches
 
 
 def measure_zero(s: Subject, g: Gradients) -> None:
-    """Adds gradient-zero. It costs up to three forwards and backwards, and one more forward, if there is such a
-    parameter. A gradient that is lost but not 0 is no fault in the first and the last layer, a part of which a network
-    may need for nothing."""
+    """Adds gradient-zero. If there is such a parameter, it runs up to three forwards and backwards, and one more
+    forward. A gradient that is lost but not 0 is no fault in the first and the last layer, parts of which a network may
+    not need."""
     sizes = {name: size for name, size in g.sizes.items() if size is not None and not _has_no_rows(s, g, name)}
     if sizes and not any(sizes.values()):
         s.add("gradient-zero", sum(s.parameters[n].numel() for n in sizes), where="model", detail="exactly 0",
@@ -54,7 +54,7 @@ def measure_zero(s: Subject, g: Gradients) -> None:
 
 
 def _lost(names: list[str], sizes: dict[str, float]) -> Iterator[tuple[str, float]]:
-    """Yields the names with a gradient that is lost beside the others, and its share of the median."""
+    """Yields the names whose gradient is lost relative to the others, with its share of the median."""
     median = statistics.median(sizes[name] for name in names) if names else 0.0
     for name in names:
         if 0 < sizes[name] < LOST * median:
@@ -62,8 +62,8 @@ def _lost(names: list[str], sizes: dict[str, float]) -> Iterator[tuple[str, floa
 
 
 def _has_no_rows(s: Subject, g: Gradients, name: str) -> bool:
-    """Whether a module was called with no rows, as an expert to which no token was routed, or is an embedding that may
-    have been called with padding alone."""
+    """Returns whether a module was called without rows, as an expert to which no token was routed. An embedding with a
+    padding_idx counts, too, because it may have been called with padding alone."""
     module = owner_of(s, name)
     is_padded = isinstance(module, nn.Embedding) and module.padding_idx is not None
     return is_padded or any(0 in shape for shape in g.calls.shapes.get(module, ()))
@@ -71,7 +71,7 @@ def _has_no_rows(s: Subject, g: Gradients, name: str) -> bool:
 
 def _idle_sublayers(s: Subject) -> set[str]:
     """Returns the first sublayers of layers in lists whose first layer gets a stream of constant zeros, as DETR's
-    decoder does. Their queries and keys find the same values everywhere."""
+    decoder does. Their values are the same at all tokens, whatever queries and keys are."""
     zeros: set[str] = set()
     first: dict[str, str] = {}
 
@@ -92,8 +92,9 @@ def _idle_sublayers(s: Subject) -> set[str]:
 
 
 def _is_router_of_one(s: Subject, name: str) -> bool:
-    """Whether a router's configuration says that one expert is chosen and that its weight is divided by itself. The
-    code of transformers may do the same, as PhiMoE's for experts far ahead of the others."""
+    """Returns whether a router's configuration says that one expert is chosen and that its weight is divided by itself.
+    Routers of transformers count, too, because their code may do the same. PhiMoE's does for experts far ahead of the
+    others."""
     experts = entry(s.config, "num_experts", "num_local_experts", "n_routed_experts")
     if not re.search("rout|gate", name) or s.parameters[name].shape[0] != experts:
         return False
@@ -102,9 +103,9 @@ def _is_router_of_one(s: Subject, name: str) -> bool:
 
 
 def _without_excused(s: Subject, g: Gradients, small: dict[str, str]) -> dict[str, str]:
-    """Leaves out the parameters that get a gradient in evaluation, and once parameters of only zeros have other values.
-    A layer may have been dropped at random; and LoRA and adaLN-Zero begin with one matrix of zeros, which itself has a
-    gradient and gives one to the others after the first step."""
+    """Leaves out the parameters that get a gradient in evaluation, or once parameters of only zeros have other values.
+    In training, a layer may have been dropped at random. LoRA and adaLN-Zero begin with one matrix of zeros. It has a
+    gradient itself, and the others get one after the first step."""
     later, zeros = g, set[str]()
     with _Moved() as moved:
         for _ in range(MOST_ROUNDS if small else 0):
