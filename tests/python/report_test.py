@@ -91,7 +91,7 @@ def test_a_target_that_is_none_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         addnorm.Report.read(tmp_path / "nowhere")
     (tmp_path / "text.txt").write_text("no profile")
-    with pytest.raises(addnorm.Error, match="text.txt: expected a run, settings of one, a folder"):
+    with pytest.raises(addnorm.Error, match="text.txt: expected a run, settings of a run, a folder"):
         addnorm.Report.read(tmp_path / "text.txt")
     with pytest.raises(addnorm.Error, match="there is no config.json"):
         addnorm.Report.read(tmp_path)
@@ -331,7 +331,7 @@ def test_coverage_is_that_of_the_first_line():
 
 @pytest.mark.parametrize("profile, sentence", [
     ("", "name: holds no profile"), ("{}\n", "name: line 1: a profile begins with"),
-    ('{"addnorm_profile":1,"model":{}}\n', "has no line but the first"),
+    ('{"addnorm_profile":1,"model":{}}\n', "its profile has only its first line"),
     ('{"addnorm_profile":1,"model":{},"coverage":{"sums":3}}\n', "sums is 3, must be two whole numbers")])
 def test_a_text_that_is_no_profile(profile, sentence):
     with pytest.raises(addnorm.Error, match=sentence):
