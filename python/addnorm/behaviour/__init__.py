@@ -17,7 +17,8 @@ from .._snapshot import unchanged
 from .activations import Activations
 from .attention import AttentionChecks
 from .declared import Computed, Indices
-from .gradients import Gradients, measure_frozen, measure_initial_loss, measure_missing, next_token_targets
+from .frozen import measure_frozen
+from .gradients import Gradients, measure_initial_loss, measure_missing, next_token_targets
 from .locality import measure_locality
 from .norms import NormInputs, measure_statistics
 from .operators import AttentionScale, Functions, StreamDropout
