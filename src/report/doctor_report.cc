@@ -91,8 +91,8 @@ std::string doctor_text(const Diagnosis& diagnosis, int width) {
     text += fmt::format("\n{}\n", paint(Ink::kStrong, "By layer"));
     text += to_text(layer_table(rows, 16), width);
     text += paint(Ink::kFaint, wrap(kLayerCaption, width)) + "\n";
-    const std::string modules = modules_text(diagnosis.subject.profile.model);
-    if (!modules.empty()) text += "\n" + wrap(modules, width) + "\n";
+    const std::string stacks = stacks_text(diagnosis.subject.profile.model);
+    if (!stacks.empty()) text += "\n" + wrap(stacks, width) + "\n";
     const std::string depth = depth_text(rows);
     if (!depth.empty()) text += "\n" + wrap(depth, width) + "\n";
   }

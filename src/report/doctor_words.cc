@@ -78,7 +78,7 @@ std::string input_text(const doctor::Subject& subject) {
   return fmt::format("Measured on {}{}.", subject.measured_on, loss);
 }
 
-std::string modules_text(const io::ProfileModel& model) {
+std::string stacks_text(const io::ProfileModel& model) {
   const std::vector<std::string>& modules = model.layer_modules;
   if (model.attention_modules.empty() || modules.empty()) return "";
   const auto stack_of = [&](std::size_t layer) {

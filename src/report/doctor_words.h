@@ -50,7 +50,7 @@ std::string model_text(const doctor::Subject& subject);
 std::string input_text(const doctor::Subject& subject);
 /// Returns the modules of the layers, where one number counts those of several stacks: "Layers 0 to
 /// 5 are encoder.block.0 to encoder.block.5; …". Empty for a network of one stack.
-std::string modules_text(const io::ProfileModel& model);
+std::string stacks_text(const io::ProfileModel& model);
 
 /// Returns "Effective depth: 9.3 of 12 layers …", or "".
 std::string depth_text(const std::vector<doctor::LayerNumbers>& rows);

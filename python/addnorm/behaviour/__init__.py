@@ -34,6 +34,13 @@ from .zero_gradients import measure_zero
 __all__ = ["measure"]
 
 
+# The checks that need the subject alone, in their order: size-odd reads the lines of initial-size.
+_OF_SUBJECT = {
+    "parameter-frozen": measure_frozen, "tying-broken": measure_ties, "weight-zeros": measure_zero_rows,
+    "initial-size": measure_initial_sizes, "bias-off-zero": measure_bias_offsets, "size-odd": measure_odd_sizes,
+    "parameter-unregistered, layer-shared": measure_registration}
+
+
 def measure(model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], *,
             loss: Callable[[Any], Tensor] | str | None = None,
             optimizer: Any = None) -> tuple[list[Line], list[dict[str, str]]]:
@@ -42,9 +49,10 @@ def measure(model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], *,
     loss       the same as for check(); without a loss, every output gets a gradient
     optimizer  the optimizer of the parameters, or a list of several; None: no optimizer is checked
 
-    Runs three forwards and three backwards. A padding mask in the batch costs two or three more runs. Without a mask,
-    an embedding with a padding_idx costs one or two. A cache costs two. Parameters whose gradient is missing or 0 cost
-    up to six. Afterwards the model and the generators of random numbers are bitwise unchanged.
+    Runs three forwards and three backwards. A padding mask in the batch costs two or three more runs, and up to four
+    more if other sequences or padding change the output. Without a mask, an embedding with a padding_idx costs one or
+    two. A cache costs two. Parameters whose gradient is missing or 0 cost up to six. Afterwards the model and the
+    generators of random numbers are bitwise unchanged.
     """
     optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
     s = Subject(model, inputs, named, loss)
@@ -82,20 +90,9 @@ def _measure(s: Subject, optimizers: list[Any]) -> None:
                 part(s, output)
     with s.part("statistics-detached"):
         measure_statistics(s, norms)
-    with s.part("parameter-frozen"):
-        measure_frozen(s)
-    with s.part("tying-broken"):
-        measure_ties(s)
-    with s.part("weight-zeros"):
-        measure_zero_rows(s)
-    with s.part("initial-size"):
-        measure_initial_sizes(s)
-    with s.part("bias-off-zero"):
-        measure_bias_offsets(s)
-    with s.part("size-odd"):
-        measure_odd_sizes(s)
-    with s.part("parameter-unregistered, layer-shared"):
-        measure_registration(s)
+    for where, measure_part in _OF_SUBJECT.items():
+        with s.part(where):
+            measure_part(s)
     if gradients is not None:
         with s.part("gradient-missing, parameter-unused"):
             measure_missing(s, gradients)

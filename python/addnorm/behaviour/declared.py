@@ -114,6 +114,7 @@ class Computed:
             ADAPTER.search(type(m).__name__) or {"A", "B"} <= {name[-1:].upper() for name in own
                                                               if re.fullmatch(r"(.*_)?[abAB]", name)}
             for m, own in zip(modules, names))
+
     def _add_epsilons(self) -> None:
         """Adds norms whose ε is neither an entry of the configuration nor a usual one."""
         known = {float(value) for key, value in _entries(self._s.config) if "eps" in key and isinstance(value, float)}
@@ -240,9 +241,8 @@ class Indices:
             return
         is_moved = bool((logits.sort(-1).values - made.sort(-1).values).nan_to_num().abs().max()
                         < 1e-6 * made[seen].abs().max())
-        is_published = type(self._s.model).__module__.startswith("transformers.")
         is_vocabulary = head.out_features in self._sizes
-        is_fault = is_moved or is_vocabulary and not bool(logits[seen].any()) or is_published and (
+        is_fault = is_moved or is_vocabulary and not bool(logits[seen].any()) or self._s.is_of_transformers and (
             multiple(logits, made) is not None or is_vocabulary and not _keeps_order(made, logits))
         if is_fault and (is_vocabulary or is_named):
             self._s.add("logits-changed", difference, where=self._s.names[head])

@@ -79,16 +79,21 @@ def _measure_updates(s: Subject, groups: Groups, sizes: dict[str, float | None])
           detail=str(dtype).replace("torch.", ""))
 
 
+def _decays(s: Subject, groups: Groups) -> dict[str, float]:
+    """Returns the weight decays of the trained parameters in the optimizer."""
+    return {n: float(groups[id(p)][1].get("weight_decay", 0)) for n, p in s.parameters.items()
+            if id(p) in groups and p.requires_grad}
+
+
 def _measure_decay(s: Subject, groups: Groups) -> None:
     """Adds decay-on-gain. It gets a reason if the matrices have a weaker decay or all other vectors have none."""
-    gains = [n for n, p in s.parameters.items() if id(p) in groups and p.requires_grad
-             and is_norm(s.model.get_submodule(parent_of(n)))]
-    decayed = [n for n in gains if groups[id(s.parameters[n])][1].get("weight_decay", 0) > 0]
-    decays = {n: float(groups[id(p)][1].get("weight_decay", 0)) for n, p in s.parameters.items()
-              if id(p) in groups and p.requires_grad and n not in gains}
-    others, matrices = ([d for n, d in decays.items() if (s.parameters[n].dim() > 1) == wide] for wide in (False, True))
+    decays = _decays(s, groups)
+    gains = [n for n in decays if is_norm(s.model.get_submodule(parent_of(n)))]
+    decayed = [n for n in gains if decays[n] > 0]
+    others, matrices = ([d for n, d in decays.items() if n not in gains and (s.parameters[n].dim() > 1) == wide]
+                        for wide in (False, True))
     if gains:
-        decay = max((groups[id(s.parameters[n])][1]["weight_decay"] for n in decayed), default=0)
+        decay = max((decays[n] for n in decayed), default=0)
         s.add("decay-on-gain", decay, limit=0, where="norms", detail=f"{len(decayed)} of "
               f"{len(gains)} parameters of norms: {some(decayed)}" if decayed else "",
               declared=f"that of the matrices is at most {max(matrices):.3g}" if matrices and decay > max(matrices)
@@ -99,12 +104,11 @@ def _measure_uneven_decay(s: Subject, groups: Groups) -> None:
     """Adds decay-uneven if weights of linear maps in layers have another weight decay than most of them. These are one
     matrix in some layers alone, or a few kinds of matrices in all layers. Another decay is a choice for groups with
     another learning rate and for routers."""
-    names = [n for n, p in s.parameters.items() if id(p) in groups and p.requires_grad and p.dim() == 2
-             and s.layer_of(n) and is_projection(s.model.get_submodule(parent_of(n))) and not _is_router(s, n)]
-    found = {n: groups[id(s.parameters[n])][1] for n in names}
-    decays = {n: float(group.get("weight_decay", 0)) for n, group in found.items()}
+    decays = {n: decay for n, decay in _decays(s, groups).items() if s.parameters[n].dim() == 2 and s.layer_of(n)
+              and is_projection(s.model.get_submodule(parent_of(n))) and not _is_router(s, n)}
+    names = list(decays)
     usual = max(sorted(set(decays.values())), key=list(decays.values()).count, default=0.0)
-    rates = {float(group["lr"]) for group in found.values()}
+    rates = {float(groups[id(s.parameters[n])][1]["lr"]) for n in names}
     odd = [n for n in names if decays[n] != usual]
     forms, odd_forms = ({s.of_all_layers(n) for n in part} for part in (names, odd))
     is_split = any(s.of_all_layers(n) in odd_forms for n in names if decays[n] == usual)

@@ -100,6 +100,11 @@ class Subject:
         layer = self.layer_of(name)
         return f"{parent_of(layer)}.*{name[len(layer):]}".lstrip(".") if layer else name
 
+    @property
+    def is_of_transformers(self) -> bool:
+        """Whether the model is a class of transformers, whose configuration describes it."""
+        return type(self.model).__module__.startswith("transformers.")
+
     # -- Running --
 
     def is_called(self, module: nn.Module) -> bool:

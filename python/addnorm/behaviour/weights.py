@@ -22,7 +22,7 @@ _WIDTHS = "hidden_size", "n_embd", "d_model", "dim"
 def measure_zero_rows(s: Subject) -> None:
     """Adds weight-zeros for matrices in which some rows or columns are exactly 0. The row of a padding_idx, rows or
     columns at the end, and matrices of zeros alone are no fault."""
-    table = getattr(s.model, "get_input_embeddings", lambda: None)()
+    table = _token_table(s)
     for name, parameter in _matrices(s):
         # Other tables may begin with zeros, and keep them in rows that were not used in training.
         is_other_table = table is not None and isinstance(s.model.get_submodule(parent_of(name)), nn.Embedding) and \
@@ -32,6 +32,11 @@ def measure_zero_rows(s: Subject) -> None:
         for what, count in _zeros(s, parameter):
             size = parameter.shape[0 if what == "row" else 1]
             s.add("weight-zeros", count, where=name, detail=f"{plural(count, what)} of {size}")
+
+
+def _token_table(s: Subject) -> Any:
+    """Returns the embedding of tokens if the model names it, as classes of transformers do."""
+    return getattr(s.model, "get_input_embeddings", lambda: None)()
 
 
 def _matrices(s: Subject) -> Iterator[tuple[str, Tensor]]:
@@ -74,8 +79,13 @@ def is_untrained(s: Subject) -> bool:
 
 def _gains(s: Subject) -> dict[str, Tensor]:
     """Returns the parameters of norms that are not biases."""
-    return {name: p.detach() for name, p in s.parameters.items() if p.dim() == 1 and p.numel() > 1
-            and not is_sharded(p) and not name.endswith("bias") and is_norm(s.model.get_submodule(parent_of(name)))}
+    return {name: p.detach() for name, p in _of_norms(s) if p.numel() > 1 and not name.endswith("bias")}
+
+
+def _of_norms(s: Subject) -> Iterator[tuple[str, Tensor]]:
+    """Yields the vectors of norms, with their names."""
+    return ((name, p) for name, p in s.parameters.items()
+            if p.dim() == 1 and not is_sharded(p) and is_norm(s.model.get_submodule(parent_of(name))))
 
 
 def follows_range(s: Subject) -> bool:
@@ -103,8 +113,7 @@ def measure_initial_sizes(s: Subject) -> None:
     may be smaller."""
     if not is_untrained(s):
         return
-    norms = {name: p for name, p in s.parameters.items()
-             if p.dim() == 1 and not is_sharded(p) and is_norm(s.model.get_submodule(parent_of(name)))}
+    norms = dict(_of_norms(s))
     off = {name for name, p in norms.items() if _is_off(_mean(p), float(not name.endswith("bias")))}
     usual = entry(s.config, "initializer_range")
     matrices = dict(_matrices(s)) if isinstance(usual, float) and usual > 0 else {}
@@ -189,7 +198,7 @@ def _has_own_size(s: Subject, name: str, is_judged: bool) -> bool:
     if not isinstance(module, nn.Embedding):
         return False
     is_head = any(is_projection(m) and m.weight is weight for m in s.names)
-    is_tokens = module is getattr(s.model, "get_input_embeddings", lambda: None)()
+    is_tokens = module is _token_table(s)
     return not is_judged or is_tokens and not is_head or any(hasattr(s.config, key) for key in others) \
         or entry(s.config, *_WIDTHS) not in (None, weight.shape[1])
 
@@ -214,9 +223,8 @@ def measure_bias_offsets(s: Subject) -> None:
     layers do not, or all biases lie around the same number. One kind of norm may begin there in all layers."""
     means: dict[str, float] = {}
     deviations: dict[str, float] = {}
-    for name, parameter in s.parameters.items():
-        if name.endswith("bias") and parameter.dim() == 1 and parameter.numel() >= 16 and not is_sharded(parameter) \
-                and is_norm(s.model.get_submodule(parent_of(name))):
+    for name, parameter in _of_norms(s):
+        if name.endswith("bias") and parameter.numel() >= 16:
             means[name], deviations[name] = _mean(parameter), float(parameter.detach().float().std())
     off = {n for n, mean in means.items() if abs(mean) > max(0.2, 5 * deviations[n]) and deviations[n] > 0}
     inner = [means[n] for n in means if s.layer_of(n)]

@@ -99,7 +99,7 @@ def _is_router_of_one(s: Subject, name: str) -> bool:
     if not re.search("rout|gate", name) or s.parameters[name].shape[0] != experts:
         return False
     is_one = entry(s.config, "num_experts_per_tok", "moe_topk") == 1 and bool(entry(s.config, "norm_topk_prob"))
-    return is_one or type(s.model).__module__.startswith("transformers.models.")
+    return is_one or s.is_of_transformers
 
 
 def _without_excused(s: Subject, g: Gradients, small: dict[str, str]) -> dict[str, str]:

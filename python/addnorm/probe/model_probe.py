@@ -157,7 +157,7 @@ class Probe:
 
     def _leave_fast_path(self) -> None:
         """Turns off the fast path of nn.TransformerEncoderLayer: one fused call that hides all operators."""
-        _FAST_PATH.leave(self._undo)
+        _FAST_PATH.turn_off(self._undo)
         for layer in self.model.modules():
             if isinstance(layer, nn.TransformerEncoderLayer):
                 key = "activation_relu_or_gelu"
@@ -198,18 +198,18 @@ class _FastPath:
     def __init__(self) -> None:
         self._lock, self._users, self._was_on = threading.Lock(), 0, True
 
-    def leave(self, undo: Undo) -> None:
+    def turn_off(self, undo: Undo) -> None:
         switch = getattr(torch.backends, "mha", None)
         if not hasattr(switch, "set_fastpath_enabled"):
             return
-        undo.callback(self._enter, switch)
+        undo.callback(self._restore, switch)
         with self._lock:
             if self._users == 0:
                 self._was_on = switch.get_fastpath_enabled()
                 switch.set_fastpath_enabled(False)
             self._users += 1
 
-    def _enter(self, switch: Any) -> None:
+    def _restore(self, switch: Any) -> None:
         with self._lock:
             self._users -= 1
             if self._users == 0:

@@ -66,17 +66,10 @@ class SumFinder:
         last = self.last
         if last is None or last.stream is None or len(self._values.readers.get(last.total.root, [])) > 1:
             return False
-        if {v.root for v in inputs} != {last.total.root, self._without_factor(last.stream).root}:
+        if {v.root for v in inputs} != {last.total.root, without_factor(last.stream).root}:
             return False
         self._extend(last, total)
         return True
-
-    def _without_factor(self, value: Value) -> Value:
-        """Returns x for a multiple of x by one number, else the value."""
-        op = value.root.op
-        if op is None or op.name not in ("mul", "div") or any(v.tensor.numel() > 1 for v in op.inputs[1:]):
-            return value
-        return op.inputs[0]
 
     def _extend(self, ended: Sum, total: Value) -> None:
         """Sets a later total for a sum."""
@@ -91,7 +84,7 @@ class SumFinder:
         """Recognizes x + (h + f), where h is the norm of x and h + f an inner residual, as one sum of x, h and f."""
         for value, other in (inputs, inputs[::-1]):
             inner = self._over_norms.get(value.root)
-            norm = None if inner is None or inner.stream is None else self._norms.at(self._without_factor(inner.stream))
+            norm = None if inner is None or inner.stream is None else self._norms.at(without_factor(inner.stream))
             if norm is not None and inner is self.last and norm.read.root is other.root:
                 inner.stream = other
                 self._extend(inner, total)
@@ -199,7 +192,7 @@ class SumFinder:
         self._values.set(ended.total, STREAM)
         self._sum_of[ended.total.root] = ended
         self.last = ended
-        if ended.stream is not None and self._norms.at(self._without_factor(ended.stream)) is not None:
+        if ended.stream is not None and self._norms.at(without_factor(ended.stream)) is not None:
             self._over_norms[ended.total.root] = ended
         self.found.append(ended)
 
@@ -257,6 +250,14 @@ class SumFinder:
         summed = op.inputs[:1] if op.name in BIASED else op.inputs
         found = (self._stream_within(v, depth - 1) for v in summed if self._values.branches_of(v) is not None)
         return next((v for v in found if v is not None), None)
+
+
+def without_factor(value: Value) -> Value:
+    """Returns x if the value is a multiple of x by a number, else the value."""
+    op = value.root.op
+    if op is None or op.name not in ("mul", "div") or any(v.tensor.numel() > 1 for v in op.inputs[1:]):
+        return value
+    return op.inputs[0]
 
 
 def is_older(value: Value, begin: int, depth: int = 4) -> bool:
