@@ -15,9 +15,9 @@ from .._structure import entry, is_within, parent_of, tensors_in
 from .gradients import Gradients, cover, owner_of
 from .subject import Subject
 
-# A gradient below this share of the median over counterparts, or over all matrices, is lost. Rounding in float32 leaves
-# about this share if the gradient is 0 by its formula. An example is a weight divided by itself.
-LOST = 1e-7
+# A gradient below this share of the median over counterparts, or over all matrices, is lost. It is four roundings in
+# float32. If a gradient is 0 by its formula, as that of a weight divided by itself, about one rounding is left of it.
+LOST = 4 * torch.finfo(torch.float32).eps
 MOST_ROUNDS = 3  # zero heads hide gradients of zero output projections, which hide those of their branches
 
 
