@@ -65,6 +65,7 @@ py::dict facts_of(const std::string& model_type) {
   dict["has_scaled_scores"] = facts.has_scaled_scores;
   dict["has_scaled_projections"] = facts.has_scaled_projections;
   dict["has_normalized_stream"] = facts.has_normalized_stream;
+  dict["has_router_gradient"] = facts.has_router_gradient;
   return dict;
 }
 

@@ -47,6 +47,7 @@ class FamilyFacts(TypedDict, total=False):
     has_scaled_scores: bool
     has_scaled_projections: bool
     has_normalized_stream: bool
+    has_router_gradient: bool
 
 class Diagnosis:
     def __init__(self, profile: str, name: str, /) -> None: ...

@@ -45,6 +45,7 @@ constexpr FamilyFacts kFacts[] = {
     {.name = "gpt_neo", .has_scaled_scores = false},
     {.name = "minimax", .has_normalized_stream = true},
     {.name = "dory", .has_normalized_stream = true},
+    {.name = "phimoe", .has_router_gradient = false},  // SparseMixer, Abdin et al. 2024
 };
 
 /// Parts of names of tensors that is_carried_along() recognizes.

@@ -18,6 +18,8 @@ struct FamilyFacts {
   bool has_scaled_scores = true;        ///< false: the initial weights include the factor 1/√d
   bool has_scaled_projections = false;  ///< GPT-2: initial weights have a factor 1/√(2·layers)
   bool has_normalized_stream = false;   ///< the branch is added to the norm's output, not to x
+  /// false: the gradient of a router is exactly 0 unless two experts nearly tie
+  bool has_router_gradient = true;
 };
 
 /// Returns the facts of a family. For an unknown family, norm, γ and ε are unknown.

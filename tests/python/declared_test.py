@@ -173,6 +173,24 @@ def test_a_difference_is_named(name):
     assert rules(found) == {rule}
 
 
+def cast_in_all_layers(m):
+    for layer in m.layers:
+        replace(layer, feed=lambda s, known, h: known(h).bfloat16().float())
+    return published(m)
+
+
+def test_casts_in_all_layers_are_named_if_the_configuration_says_float32():
+    assert rules(cast_in_all_layers(longer(model()))) == {"cast-to-half"}
+
+
+@pytest.mark.parametrize("entries", [
+    {"dtype": torch.bfloat16}, {"torch_dtype": "float16"}, {"_attn_implementation": "flash_attention_2"}])
+def test_casts_that_a_configuration_asks_for_are_not_named(entries):
+    found = cast_in_all_layers(longer(model()))
+    vars(found.config).update(entries)
+    assert not rules(found)
+
+
 @pytest.mark.parametrize("name", SOUND)
 def test_what_a_configuration_does_not_speak_of_is_not_judged(name):
     found = longer(model())

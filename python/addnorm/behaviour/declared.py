@@ -18,6 +18,8 @@ from .subject import Subject
 
 CASTS = {"to", "half", "bfloat16", "type"}
 MASKS = {"masked_fill", "masked_fill_", "where", "add", "add_", "__add__", "__radd__", "__iadd__", "sub", "float", "to"}
+WIDE = {"None", "float32", "torch.float32"}  # configuration entries of a model that computes in float32
+FLOAT32_ATTENTION = {None, "eager", "sdpa"}  # implementations that take float32; others need casts
 USUAL_EPSILONS = {1e-5, 1e-6, 1e-8, 1e-12}  # modules use these whatever the configuration says
 POSITIONS = re.compile(r"wpe|embed_positions?|(position|pos)(al)?_?(emb(ed)?(dings?)?)?s?")
 ADAPTER = re.compile(r"lora|adapter", re.I)
@@ -82,7 +84,8 @@ class Computed:
         self._add_epsilons()
 
     def _add_casts(self) -> None:
-        """Adds the casts of a few layers. If most layers cast, that is mixed precision without autocast."""
+        """Adds the casts of a few layers. If most layers cast, that is mixed precision without autocast, unless the
+        configuration of a class of transformers says that the model computes in float32."""
         def group(module: nn.Module) -> Any:
             name = self._s.names[module]
             return type(module), self._s.of_all_layers(name)
@@ -92,7 +95,11 @@ class Computed:
         for place in self._casts if self._is_wide else ():
             if self._s.layer_of(place):
                 casts[group(self._s.model.get_submodule(place))].append(place)
-        odd = [place for key, places in casts.items() if 2 * len(places) < often[key] for place in places]
+        config = self._s.config
+        is_declared = self._s.is_of_transformers and str(entry(config, "dtype", "torch_dtype")) in WIDE and \
+            entry(config, "_attn_implementation") in FLOAT32_ATTENTION
+        odd = [place for key, places in casts.items() if is_declared or 2 * len(places) < often[key]
+               for place in places]
         if odd:
             self._s.add("cast-to-half", len(odd), where=some(odd), detail=self._casts[odd[0]])
 

@@ -10,6 +10,7 @@ from typing import Any, Iterable, Iterator
 import torch
 from torch import Tensor, nn
 
+from .._core import family_facts
 from .._sharded import local_part
 from .._structure import entry, is_within, parent_of, tensors_in
 from .gradients import Gradients, cover, owner_of
@@ -92,14 +93,13 @@ def _idle_sublayers(s: Subject) -> set[str]:
 
 
 def _is_router_of_one(s: Subject, name: str) -> bool:
-    """Returns whether a router's configuration says that one expert is chosen and that its weight is divided by itself.
-    Routers of transformers count, too, because their code may do the same. PhiMoE's does for experts far ahead of the
-    others."""
+    """Returns whether a router gets no gradient by design: its configuration says that one expert is chosen and that
+    its weight is divided by itself, or its family does the same for experts far ahead of the others."""
     experts = entry(s.config, "num_experts", "num_local_experts", "n_routed_experts")
     if not re.search("rout|gate", name) or s.parameters[name].shape[0] != experts:
         return False
     is_one = entry(s.config, "num_experts_per_tok", "moe_topk") == 1 and bool(entry(s.config, "norm_topk_prob"))
-    return is_one or s.is_of_transformers
+    return is_one or not family_facts(str(entry(s.config, "model_type")))["has_router_gradient"]
 
 
 def _without_excused(s: Subject, g: Gradients, small: dict[str, str]) -> dict[str, str]:
