@@ -300,7 +300,7 @@ def test_the_comparison_of_many_heads_is_short():
     from addnorm.behaviour.attention import AttentionChecks
 
     run = types.SimpleNamespace(inside=[])
-    looking = AttentionChecks(types.SimpleNamespace(config=None, where=lambda: "", runs=[run]))
+    looking = AttentionChecks(types.SimpleNamespace(config=None, where=lambda: "", runs=[run]), starts=None)
     assert looking._may_compare(64) and not looking._may_compare(900)
     heads = torch.randn(4, 128, 2**14)
     heads[:, 3] = heads[:, 5]

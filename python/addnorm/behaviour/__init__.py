@@ -25,6 +25,7 @@ from .operators import AttentionScale, Functions, StreamDropout
 from .optimizers import measure_optimizer
 from .registration import measure_registration
 from .rerun import measure_alone, measure_cache, measure_noise, measure_padding
+from .starts import Starts
 from .subject import Line, Subject
 from .ties import measure_ties
 from .tracer import Targets, Tracer
@@ -64,7 +65,8 @@ def measure(model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], *,
 def _measure(s: Subject, optimizers: list[Any]) -> None:
     gradients: Gradients | None = None
     targets: Targets | None = None
-    dropout, norms, scale, attention = StreamDropout(s), NormInputs(), AttentionScale(s), AttentionChecks(s)
+    dropout, norms, scale, starts = StreamDropout(s), NormInputs(), AttentionScale(s), Starts(s)
+    attention = AttentionChecks(s, starts)
     computed, indices, activations = Computed(s), Indices(s), Activations(s)
     with s.part("gradients"):
         with Functions(s, dropout, computed):
@@ -75,7 +77,7 @@ def _measure(s: Subject, optimizers: list[Any]) -> None:
     tracer = Tracer(s)
     with s.part("future-leak, batch-leak"):
         with Functions(s, scale, attention, computed, indices, activations):
-            tracer.forward(watch=(norms.enter,))
+            tracer.forward(watch=(norms.enter, starts.enter))
         for watch in scale, attention, computed, activations:
             with s.part(watch.checks):
                 watch.add()
@@ -97,7 +99,7 @@ def _measure(s: Subject, optimizers: list[Any]) -> None:
         with s.part("gradient-missing, parameter-unused"):
             measure_missing(s, gradients)
         with s.part("gradient-zero"):
-            measure_zero(s, gradients)
+            measure_zero(s, gradients, starts)
     if optimizers:
         with s.part("optimizer"):
             measure_optimizer(s, optimizers, gradients.sizes if gradients else {})

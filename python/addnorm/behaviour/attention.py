@@ -9,15 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._structure import HEADS, entry, parent_of
+from .._structure import HEADS, entry
 from .operators import PRODUCTS, SOFTMAX, argument, linear_input
+from .starts import CONSTANT, MOST_VALUES, Starts
 from .structure import rms
 from .subject import Subject
 from .weights import follows_range, has_zeros, is_trained, is_untrained
 
 AXES = {1: "heads", 2: "queries"}  # axes of weights [sequences, heads, queries, keys]
-CONSTANT = 1e-5  # spread of queries, keys or values over tokens, relative to their size; collapse leaves 1e-4
-MOST_VALUES = 2**18  # largest number of values of a tensor that is inspected
 MOST_HEADS, MOST_TOKENS = 128, 64  # largest numbers of heads and tokens that are compared
 
 
@@ -26,8 +25,8 @@ class AttentionChecks:
 
     checks = "softmax-axis, attention-constant, heads-alike, head-silent"
 
-    def __init__(self, s: Subject) -> None:
-        self._s = s
+    def __init__(self, s: Subject, starts: Starts) -> None:
+        self._s, self._starts = s, starts
         self._weights: list[tuple[Tensor, int]] = []  # the last results of softmax, each with its axis
         self._product: tuple[Tensor, Tensor, Tensor] | None = None  # the last q, k and q·k
         self._has_heads = False  # whether q and k also have the second axis of the last product
@@ -37,10 +36,8 @@ class AttentionChecks:
         # models, operands are 0 in all layers.
         self._zero: dict[tuple[str, str], None] = {}
         self._live: set[tuple[str, str]] = set()
-        self._begins_alike: dict[str, bool] = {}  # list → whether its first layer reads equal tokens
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
-        self._see_first(args)
         if name in SOFTMAX:
             self._see_softmax(args, kwargs, result)
         elif name in PRODUCTS:
@@ -60,17 +57,6 @@ class AttentionChecks:
                 if min(sizes) > 0:
                     self._add_heads(torch.cat([t.flatten(2) / size for t, size in zip(parts, sizes)], -1))
             self._mixed = (result.shape[1], result.numel()) if result.dim() == 4 else None
-
-    def _see_first(self, args: Any) -> None:
-        """Records lists of layers whose first input is the same vector for all tokens, as the zeros of DETR's decoder.
-        Their tokens stay equal until another input distinguishes them."""
-        layer = self._s.layer_of(self._s.where())
-        x = next((a for a in args if isinstance(a, Tensor)), None) if layer else None
-        if x is not None and x.is_floating_point() and x.dim() > 2 and parent_of(layer) not in self._begins_alike:
-            x = x.detach().double()
-            x = x[..., :max(3, MOST_VALUES // max(1, x[..., :1, :].numel())), :]
-            is_alike = rms(x - x.mean(-2, keepdim=True)) <= CONSTANT * rms(x)
-            self._begins_alike[parent_of(layer)] = is_alike and x.shape[-2] > 1
 
     def _see_softmax(self, args: Any, kwargs: Any, result: Tensor) -> None:
         dim = argument(args, kwargs, 1, "dim")
@@ -155,8 +141,7 @@ class AttentionChecks:
             if is_alone or is_trained(self._s) or is_drawn and has_zeros(self._s, place):
                 self._found["attention-constant", place] = what
         for (check, place), what in self._found.items():
-            layer = self._s.layer_of(place)
-            if check != "attention-constant" or not layer or not self._begins_alike.get(parent_of(layer)):
+            if check != "attention-constant" or not self._starts.is_equal(place):
                 self._s.add(check, 1, where=place, detail=what)
 
 

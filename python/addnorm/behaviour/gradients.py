@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from .._sharded import local_part
 from .._structure import is_within, parent_of, tensors_in
 from .._undo import Undo
-from .structure import is_norm, main_output, places_of, plural, rms, some
+from .structure import is_norm_class, main_output, places_of, plural, rms, some
 from .subject import Calls, Subject, Unmeasured
 from .tracer import Targets
 
@@ -140,7 +140,7 @@ def measure_missing(s: Subject, g: Gradients) -> None:
     called = [n for n, owner in owners.items() if g.calls.count[owner]
               and not any(is_within(n, place) for place in dead)]
     gains = []
-    for name in filter(lambda n: is_norm(owners[n]), called):
+    for name in filter(lambda n: is_norm_class(owners[n]), called):
         with s.part(name):
             gains += [name] if _is_ignored(s, owners[name], name) else []
     for name in gains:
@@ -175,9 +175,9 @@ def _add_dead(s: Subject, g: Gradients, place: str, dead: list[str]) -> None:
     module = s.model.get_submodule(place) if place not in s.parameters else None
     values = sum(p.numel() for n, p in g.trained.items() if is_within(n, place))
     around = _nearest_called(s, place)
-    if module is not None and is_norm(module):
+    if module is not None and is_norm_class(module):
         beside = [d for d in dead if d != place and _nearest_called(s, d) == around
-                  and (d in s.parameters or not is_norm(s.model.get_submodule(d)))]
+                  and (d in s.parameters or not is_norm_class(s.model.get_submodule(d)))]
         is_used = any(is_within(n, around) for n in g.trained if n not in g.missing)
         if is_used and not beside:  # else it belongs to a branch that was not taken
             s.add("norm-unused", values, where=place, detail=f"{around or 'the model'} runs")
@@ -205,9 +205,9 @@ def measure_shared_norms(s: Subject, dead: list[str]) -> set[str]:
     """Adds norm-shared for norms that are used at several places with one γ. Returns the uncalled norms beside them,
     each of which was probably meant for one of the places."""
     twins: set[str] = set()
-    aliases = Counter(m for m in _all_children(s.model) if is_norm(m))
+    aliases = Counter(m for m in _all_children(s.model) if is_norm_class(m))
     for norm, name in s.names.items():
-        if not is_norm(norm) or not any(True for _ in norm.parameters()):
+        if not is_norm_class(norm) or not any(True for _ in norm.parameters()):
             continue
         around = s.model.get_submodule(_nearest_called(s, name))
         often = max(_per_call(run, norm, around) for run in s.runs)

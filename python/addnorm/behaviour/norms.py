@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from .._sharded import is_sharded
 from .._structure import tensors_in
-from .structure import is_norm
+from .structure import is_norm_class
 from .subject import Subject
 
 ROWS = 64
@@ -28,7 +28,7 @@ class NormInputs:
 
     def enter(self, module: nn.Module, inputs: tuple[Any, ...]) -> None:
         x = inputs[0] if len(inputs) == 1 else None
-        if isinstance(x, Tensor) and x.is_floating_point() and x.dim() > 1 and is_norm(module) \
+        if isinstance(x, Tensor) and x.is_floating_point() and x.dim() > 1 and is_norm_class(module) \
                 and module not in self.rows:
             rows = x.detach().reshape(-1, x.shape[-1])[:ROWS].clone()
             self.rows[module] = rows[None] if x.dim() > 2 else rows

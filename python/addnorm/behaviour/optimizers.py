@@ -11,7 +11,7 @@ import torch
 from .._samples import RESOLUTION
 from .._structure import parent_of
 from .gradients import cover
-from .structure import is_norm, is_projection, rms, some
+from .structure import is_norm_class, is_linear_map, rms, some
 from .subject import Subject
 
 Groups = dict[int, tuple[Any, dict[str, Any]]]  # id of a parameter → its optimizer and its group
@@ -88,7 +88,7 @@ def _decays(s: Subject, groups: Groups) -> dict[str, float]:
 def _measure_decay(s: Subject, groups: Groups) -> None:
     """Adds decay-on-gain. It gets a reason if the matrices have a weaker decay or all other vectors have none."""
     decays = _decays(s, groups)
-    gains = [n for n in decays if is_norm(s.model.get_submodule(parent_of(n)))]
+    gains = [n for n in decays if is_norm_class(s.model.get_submodule(parent_of(n)))]
     decayed = [n for n in gains if decays[n] > 0]
     others, matrices = ([d for n, d in decays.items() if n not in gains and (s.parameters[n].dim() > 1) == wide]
                         for wide in (False, True))
@@ -105,7 +105,7 @@ def _measure_uneven_decay(s: Subject, groups: Groups) -> None:
     matrix in some layers alone, or a few kinds of matrices in all layers. Another decay is a choice for groups with
     another learning rate and for routers."""
     decays = {n: decay for n, decay in _decays(s, groups).items() if s.parameters[n].dim() == 2 and s.layer_of(n)
-              and is_projection(s.model.get_submodule(parent_of(n))) and not _is_router(s, n)}
+              and is_linear_map(s.model.get_submodule(parent_of(n))) and not _is_router(s, n)}
     names = list(decays)
     usual = max(sorted(set(decays.values())), key=list(decays.values()).count, default=0.0)
     rates = {float(groups[id(s.parameters[n])][1]["lr"]) for n in names}

@@ -11,7 +11,7 @@ from torch import nn
 
 from .._structure import hidden_modules
 from .._undo import Undo
-from .structure import is_norm
+from .structure import is_norm_class
 from .subject import Subject
 
 
@@ -28,7 +28,7 @@ def measure_registration(s: Subject) -> None:
         if isinstance(module, (nn.ModuleList, nn.Sequential)):
             often = Counter(m for m in module._modules.values() if m is not None and any(True for _ in m.parameters()))
             for child, count in often.items():
-                if count > 1 and not is_norm(child):
+                if count > 1 and not is_norm_class(child):
                     s.add("layer-shared", count, limit=1, where=name)
 
 

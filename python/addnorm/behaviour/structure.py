@@ -14,7 +14,7 @@ from .._structure import NORM_CLASS, entry, has_running_statistics, parent_of, t
 _NOT_OF_ROWS = (nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.LocalResponseNorm, nn.Identity)
 
 
-def is_norm(module: nn.Module) -> bool:
+def is_norm_class(module: nn.Module) -> bool:
     """Returns whether a module normalizes rows, by the names of its classes and its parameters."""
     if isinstance(module, _NOT_OF_ROWS) or has_running_statistics(module) or list(module.children()):
         return False
@@ -22,7 +22,7 @@ def is_norm(module: nn.Module) -> bool:
     return named and all(p.dim() < 2 for p in module.parameters())
 
 
-def is_projection(module: nn.Module) -> bool:
+def is_linear_map(module: nn.Module) -> bool:
     """Returns whether a module is a linear map, such as nn.Linear or GPT-2's Conv1D."""
     return isinstance(module, nn.Linear) or type(module).__name__ == "Conv1D"
 

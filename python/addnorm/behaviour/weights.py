@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from .._sharded import is_sharded
 from .._structure import entry, is_within, parent_of
-from .structure import is_norm, is_projection, plural, rms, some
+from .structure import is_norm_class, is_linear_map, plural, rms, some
 from .subject import Subject
 
 MOST_VALUES = 2**20  # number of values from which a size is measured
@@ -43,7 +43,7 @@ def _matrices(s: Subject) -> Iterator[tuple[str, Tensor]]:
     """Yields the weights of linear maps and embeddings, with their names."""
     for name, parameter in s.parameters.items():
         module = s.model.get_submodule(parent_of(name))
-        is_weight = isinstance(module, nn.Embedding) or is_projection(module)
+        is_weight = isinstance(module, nn.Embedding) or is_linear_map(module)
         if is_weight and name.endswith("weight") and parameter.dim() == 2 and parameter.is_floating_point():
             yield name, parameter
 
@@ -73,7 +73,7 @@ def is_trained(s: Subject) -> bool:
 
 def is_untrained(s: Subject) -> bool:
     """Returns whether all biases of linear maps are 0, and all gains of a norm the same."""
-    biases = [m.bias for m in s.names if isinstance(getattr(m, "bias", None), nn.Parameter) and not is_norm(m)]
+    biases = [m.bias for m in s.names if isinstance(getattr(m, "bias", None), nn.Parameter) and not is_norm_class(m)]
     return len(biases) + len(_gains(s)) > 1 and not any(bool(b.any()) for b in biases) and not is_trained(s)
 
 
@@ -85,7 +85,7 @@ def _gains(s: Subject) -> dict[str, Tensor]:
 def _of_norms(s: Subject) -> Iterator[tuple[str, Tensor]]:
     """Yields the vectors of norms, with their names."""
     return ((name, p) for name, p in s.parameters.items()
-            if p.dim() == 1 and not is_sharded(p) and is_norm(s.model.get_submodule(parent_of(name))))
+            if p.dim() == 1 and not is_sharded(p) and is_norm_class(s.model.get_submodule(parent_of(name))))
 
 
 def follows_range(s: Subject) -> bool:
@@ -197,7 +197,7 @@ def _has_own_size(s: Subject, name: str, is_judged: bool) -> bool:
     module, weight = s.model.get_submodule(parent_of(name)), s.parameters[name]
     if not isinstance(module, nn.Embedding):
         return False
-    is_head = any(is_projection(m) and m.weight is weight for m in s.names)
+    is_head = any(is_linear_map(m) and m.weight is weight for m in s.names)
     is_tokens = module is _token_table(s)
     return not is_judged or is_tokens and not is_head or any(hasattr(s.config, key) for key in others) \
         or entry(s.config, *_WIDTHS) not in (None, weight.shape[1])

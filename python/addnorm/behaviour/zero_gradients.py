@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 import statistics
 from collections import defaultdict
-from typing import Any, Iterable, Iterator
+from typing import Iterable, Iterator
 
 import torch
 from torch import Tensor, nn
 
 from .._core import family_facts
 from .._sharded import local_part
-from .._structure import entry, is_within, parent_of, tensors_in
+from .._structure import entry, is_within, parent_of
 from .gradients import Gradients, cover, owner_of
+from .starts import Starts
 from .subject import Subject
 
 # A gradient below this share of the median over counterparts, or over all matrices, is lost. It is four roundings in
@@ -22,10 +23,9 @@ LOST = 4 * torch.finfo(torch.float32).eps
 MOST_ROUNDS = 3  # zero heads hide gradients of zero output projections, which hide those of their branches
 
 
-def measure_zero(s: Subject, g: Gradients) -> None:
-    """Adds gradient-zero. If there is such a parameter, it runs up to three forwards and backwards, and one more
-    forward. A gradient that is lost but not 0 is no fault in the first and the last layer, parts of which a network may
-    not need."""
+def measure_zero(s: Subject, g: Gradients, starts: Starts) -> None:
+    """Adds gradient-zero. If there is such a parameter, it runs up to three forwards and backwards. A gradient that is
+    lost but not 0 is no fault in the first and the last layer, parts of which a network may not need."""
     sizes = {name: size for name, size in g.sizes.items() if size is not None and not _has_no_rows(s, g, name)}
     if sizes and not any(sizes.values()):
         s.add("gradient-zero", sum(s.parameters[n].numel() for n in sizes), where="model", detail="exactly 0",
@@ -46,7 +46,7 @@ def measure_zero(s: Subject, g: Gradients) -> None:
             small[name] = f"{share:.1g} of that of its counterparts in other layers"
     small = _without_excused(s, g, small)
     if small:
-        idle = _idle_sublayers(s)
+        idle = starts.idle()
         small = {n: words for n, words in small.items()
                  if not any(is_within(n, place) for place in idle) and not _is_router_of_one(s, n)}
     for place in cover(s, small, small):
@@ -68,28 +68,6 @@ def _has_no_rows(s: Subject, g: Gradients, name: str) -> bool:
     module = owner_of(s, name)
     is_padded = isinstance(module, nn.Embedding) and module.padding_idx is not None
     return is_padded or any(0 in shape for shape in g.calls.shapes.get(module, ()))
-
-
-def _idle_sublayers(s: Subject) -> set[str]:
-    """Returns the first sublayers of layers in lists whose first layer gets a stream of constant zeros, as DETR's
-    decoder does. Their values are the same at all tokens, whatever queries and keys are."""
-    zeros: set[str] = set()
-    first: dict[str, str] = {}
-
-    def enter(module: nn.Module, inputs: tuple[Any, ...]) -> None:
-        name = s.names[module]
-        layer = s.layer_of(name)
-        if not layer:
-            return
-        x = next(tensors_in(inputs), None)
-        if name == layer and x is not None and x.dim() > 2 and not x.requires_grad and not bool(x.any()):
-            zeros.add(parent_of(layer))
-        if any(p.dim() > 1 for p in module.parameters(recurse=False)):
-            first.setdefault(layer, ".".join(name.split(".")[:layer.count(".") + 2]))
-
-    with torch.enable_grad():
-        s.run(watch=(enter,))
-    return {place for layer, place in first.items() if parent_of(layer) in zeros}
 
 
 def _is_router_of_one(s: Subject, name: str) -> bool:
