@@ -222,7 +222,9 @@ def test_a_decoder_that_begins_with_zeros_has_no_lost_gradients():
     assert "gradient-zero" not in {f.rule for f in found}
 
 
-@pytest.mark.parametrize("entries, is_wrong", [({}, True), ({"num_experts_per_tok": 1, "norm_topk_prob": True}, False)])
+@pytest.mark.parametrize("entries, is_wrong", [
+    ({}, True), ({"num_experts_per_tok": 1, "norm_topk_prob": True}, False), ({"moe_topk": [1, 1]}, False),
+    ({"num_experts_per_tok": 1, "norm_topk_prob": False}, True), ({"num_experts_per_tok": 2}, True)])
 def test_a_router_of_one_expert_divides_its_weight_by_itself_only_if_it_says_so(entries, is_wrong):
     def route(layer, index):
         layer.mlp = Experts()

@@ -78,7 +78,10 @@ DEFENDED: dict[tuple[str, str], str] = {
     ("mamba", "cache-mismatch"): "behind a cache it can read one token at a time, and no more",
     ("falcon_mamba", "cache-mismatch"): "behind a cache it can read one token at a time, and no more",
     ("nemotron", "gamma-form"): "its norms multiply with 1 + γ, and its γ begin at 1: gains of 2",
+    ("deepseek_v4", "gradient-zero"): "its table of experts by token is 0 until weights are loaded: it chooses the "
+                                      "first expert twice, with weights of 1/2",
     ("xlstm", "idle-sublayer"): "its feed-forward gives 0, and no gradient reaches its weights",
+    ("mra", "gradient-zero"): "its attention needs a CUDA kernel; without one it gives zeros",
     ("mra", "norm-over-stream"): "its attention needs a CUDA kernel; without one it gives zeros",
 }
 

@@ -71,12 +71,14 @@ def _has_no_rows(s: Subject, g: Gradients, name: str) -> bool:
 
 
 def _is_router_of_one(s: Subject, name: str) -> bool:
-    """Returns whether a router gets no gradient by design: its configuration says that one expert is chosen and that
-    its weight is divided by itself, or its family does the same for experts far ahead of the others."""
+    """Returns whether a router gets no gradient by design: its configuration says that one expert is chosen, whose
+    weight may be divided by itself, or its family does so for experts far ahead of the others."""
     experts = entry(s.config, "num_experts", "num_local_experts", "n_routed_experts")
     if not re.search("rout|gate", name) or s.parameters[name].shape[0] != experts:
         return False
-    is_one = entry(s.config, "num_experts_per_tok", "moe_topk") == 1 and bool(entry(s.config, "norm_topk_prob"))
+    chosen = entry(s.config, "num_experts_per_tok", "moe_topk")
+    is_one = set(chosen if isinstance(chosen, list) else [chosen]) == {1} and \
+        entry(s.config, "norm_topk_prob") is not False
     return is_one or not family_facts(str(entry(s.config, "model_type")))["has_router_gradient"]
 
 
