@@ -71,7 +71,7 @@ using SetBackward = SetJob<AddNormBackward<T>>;
 #define HWY_TARGET_INCLUDE "kernels/channel_norm.cc"
 #include <hwy/foreach_target.h>
 //
-#include "kernels/row-inl.h"
+#include "kernels/gradient-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
@@ -161,37 +161,26 @@ void parameter_sums(const SetBackward<V>& b, std::size_t r, const V* x, const V*
   }
 }
 
-/// The numbers of one set for the gradient of its values, with g = γ·dy: dx = ((g − shift) − offset
-/// − (x − hi)·slope)/deviation, as in add_norm_backward.
-template <typename V>
-struct SetSums {
-  V shift = 0;   ///< the mean of the first values of g; 0 if the norm does not centre
-  V offset = 0;  ///< mean(g − shift) − lo·slope
-  /// Σ(g − shift)·x̂ ÷ the variance's divisor (where Σx̂ is 0) ÷ the deviation.
-  V slope = 0;
-};
-
 /// Computes the sums of a set for dx; g is already γ·dy.
 template <typename V>
-SetSums<V> gradient_sums(const SetBackward<V>& b, std::size_t r, const V* x, const V* g) {
+NormGradient<V> gradient_sums(const SetBackward<V>& b, std::size_t r, const V* x, const V* g) {
   // given statistics do not depend on x
   if (b.args.statistics_from == StatisticsFrom::kGiven) return {};
   const std::size_t n = b.sets.cols();
   const NormStatistics<V>& found = b.args.statistics[r];
   const Normalize<V> normalize(found);
-  SetSums<V> sums;
-  const Tail first{HWY_MIN(n, kGradientHead)};
-  sums.shift = tree_sum(load<kGradientHead>(g, first)) * inverse_gradient_head<V>(n);
-  const Pack<V> shift = set(sums.shift);
+  NormGradient<V> gradient;
+  gradient.shift =
+      gradient_shift<V>(n, [&](auto count) ADDNORM_BODY { return load<kGradientHead>(g, count); });
+  const Pack<V> shift = set(gradient.shift);
   const V total = sum<V>(n, [&](std::size_t i, auto count)
                                 ADDNORM_BODY { return keep(load(g + i, count) - shift, count); });
   const V projected = sum<V>(n, [&](std::size_t i, auto count) ADDNORM_BODY {
     return keep((load(g + i, count) - shift) * normalize(load(x + i, count)), count);
   });
-  sums.slope = projected * (V{1} / variance_divisor<V>(b.options, n)) * found.epsilon_ratio *
-               found.reciprocal;
-  sums.offset = gradient_offset(total * (V{1} / static_cast<V>(n)), found.mean_lo, sums.slope);
-  return sums;
+  gradient.finish(found, true, total * (V{1} / static_cast<V>(n)),
+                  projected * (V{1} / variance_divisor<V>(b.options, n)));
+  return gradient;
 }
 
 /// Computes dx with g = γ·dy in separate memory, so dx may be x.
@@ -208,15 +197,9 @@ void differentiate_set(const SetBackward<V>& b, std::size_t r, const V* x, const
     const Pack<V> gamma = channels([&](std::size_t run) ADDNORM_BODY { return affine.scale(run); });
     store(load(dy + i, count) * gamma, g + i, count);
   });
-  const SetSums<V> sums = gradient_sums(b, r, x, static_cast<const V*>(g));
-  const Normalize<V> normalize(found);
-  const Pack<V> shift = set(sums.shift);
-  const Pack<V> offset = set(sums.offset);
-  const Pack<V> slope = set(sums.slope);
-  const Pack<V> factor = set(found.reciprocal * found.scale);
+  const NormDerivative<V> derivative(found, gradient_sums(b, r, x, static_cast<const V*>(g)));
   for_each_pack(b.sets.cols(), [&](std::size_t i, auto count) ADDNORM_BODY {
-    const Pack<V> centred = (load(g + i, count) - shift) - offset;
-    store((centred - normalize.from_hi(load(x + i, count)) * slope) * factor, dx + i, count);
+    store(derivative(load(g + i, count), load(x + i, count)), dx + i, count);
   });
 }
 

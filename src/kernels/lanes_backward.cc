@@ -35,6 +35,7 @@ using LaneRowsBackward = void (*)(const LanesBackward<S, B>&, const Plan&,
 #define HWY_TARGET_INCLUDE "kernels/lanes_backward.cc"
 #include <hwy/foreach_target.h>
 //
+#include "kernels/gradient-inl.h"
 #include "kernels/lanes_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -45,12 +46,6 @@ namespace HWY_NAMESPACE {
 // thread's memory. Then the row goes through the mixes, tile by tile: dz from z and dy, G from dz
 // and d_sum, dx and d_branch from G. The gradients of the mixes are products of the values that are
 // in L1 by then.
-
-/// The numbers of a row of a norm with which g becomes dz.
-template <typename V>
-struct NormGradient {
-  V shift = 0, offset = 0, slope = 0;
-};
 
 /// Lanes of G in one tile.
 template <typename S, typename B>
@@ -211,12 +206,10 @@ class LaneBackwardLoops {
     NormGradient<V> result;
     if (centred) {
       const V* const gamma = gamma_.at(0, HWY_MIN(kBlock, cols_));
-      const auto head = [&](auto count) ADDNORM_BODY {
+      result.shift = gradient_shift<V>(cols_, [&](auto count) ADDNORM_BODY {
         return load<kGradientHead>(lanes_at(args_.dy, r, 0).data, count) *
                load<kGradientHead>(gamma, count);
-      };
-      result.shift = tree_sum(cols_ < kGradientHead ? head(Tail{cols_}) : head(Full())) *
-                     inverse_gradient_head<V>(cols_);
+      });
     }
     BlockSum<V> sum, projection;
     sum.start(), projection.start();
@@ -228,12 +221,8 @@ class LaneBackwardLoops {
       }
       sum_block(Normalize<V>(statistics), r, begin, n, result.shift, sum, projection);
     }
-    result.slope = projection.total(cols_) * (V{1} / variance_divisor<V>(options_, cols_)) *
-                   statistics.epsilon_ratio * statistics.reciprocal;
-    if (centred) {
-      result.offset = gradient_offset(sum.total(cols_) * (V{1} / static_cast<V>(cols_)),
-                                      statistics.mean_lo, result.slope);
-    }
+    result.finish(statistics, centred, sum.total(cols_) * (V{1} / static_cast<V>(cols_)),
+                  projection.total(cols_) * (V{1} / variance_divisor<V>(options_, cols_)));
     return result;
   }
   HWY_NOINLINE void sum_block(const Normalize<V>& normalize, std::size_t r, std::size_t begin,
@@ -244,20 +233,19 @@ class LaneBackwardLoops {
     const B* const dy = lanes_at(args_.dy, r, begin).data;
     V* const d_gamma = sums_.gamma == nullptr ? nullptr : sums_.gamma + begin;
     V* const d_beta = sums_.beta == nullptr ? nullptr : sums_.beta + begin;
-    Pack<V> g_sum = set(V{0}), projected = set(V{0});
+    auto sums = GradientSums<V, kPack>::zero();
     for_each_pack(n, [&](std::size_t i, auto count) ADDNORM_BODY {
       const Pack<V> dy_here = load(dy + i, count);
       const Pack<V> x_hat = normalize(load(z + i, count));
       const Pack<V> g = dy_here * load(gamma + i, count) - set(shift);
-      g_sum = g_sum + keep(g, count);
-      projected = projected + keep(g * x_hat, count);
+      sums.template add<true>(g, x_hat, count);
       if (d_gamma != nullptr) {
         store(load(d_gamma + i, count) + dy_here * x_hat, d_gamma + i, count);
       }
       if (d_beta != nullptr) store(load(d_beta + i, count) + dy_here, d_beta + i, count);
     });
-    sum.add(tree_sum(g_sum), begin + kBlock);
-    projection.add(tree_sum(projected), begin + kBlock);
+    sum.add(tree_sum(sums.sum), begin + kBlock);
+    projection.add(tree_sum(sums.projected), begin + kBlock);
   }
 
   void spread_tile(const Row& row, std::size_t begin, std::size_t n) const {
@@ -317,15 +305,12 @@ class LaneBackwardLoops {
                            ADDNORM_BODY { store(load(dy[k] + i, count), dz_[k] + i, count); });
     }
     if (!args_.forward.norm) return;
-    const NormStatistics<V>& statistics = args_.forward.statistics[row.r];
-    const Normalize<V> normalize(statistics);
-    const Broadcast<V> shift(row.norm.shift), offset(row.norm.offset), slope(row.norm.slope),
-        factor(statistics.reciprocal * statistics.scale);
+    const NormDerivative<V> derivative(args_.forward.statistics[row.r], row.norm);
     const V* const z = z_at(begin);
     const V* const gamma = gamma_.at(begin, n);
     for_each_pack(n, [&](std::size_t i, auto count) ADDNORM_BODY {
-      const Pack<V> g = (load(dy[0] + i, count) * load(gamma + i, count) - shift) - offset;
-      store((g - normalize.from_hi(load(z + i, count)) * slope) * factor, dz_[0] + i, count);
+      const Pack<V> g = load(dy[0] + i, count) * load(gamma + i, count);
+      store(derivative(g, load(z + i, count)), dz_[0] + i, count);
     });
   }
   /// Computes dropout(F) of a tile.

@@ -382,21 +382,6 @@ struct Normalize {
   HWY_INLINE Pack<V, N> operator()(const Pack<V, N>& x) const { return finish(from_hi(x)); }
 };
 
-/// The number of first values of a set's g whose mean is the shift of the others in backward.
-inline constexpr std::size_t kGradientHead = 4;
-template <typename V>
-HWY_INLINE V inverse_gradient_head(std::size_t n) {
-  return V{1} / static_cast<V>(HWY_MIN(kGradientHead, n));
-}
-
-/// Returns mean(g) − lo·slope. Backward subtracts it from each g so that it need not subtract lo
-/// from each x: |lo| is no larger than the deviation. The shift of g has been subtracted from both
-/// before.
-template <typename V>
-HWY_INLINE V gradient_offset(V mean, V lo, V slope) {
-  return mean - lo * slope;
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
