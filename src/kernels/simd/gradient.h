@@ -1,13 +1,8 @@
-/// The gradient of a norm. Included once for each instruction set.
+/// The gradient of a norm.
 
-#if defined(ADDNORM_KERNELS_GRADIENT_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef ADDNORM_KERNELS_GRADIENT_INL_H
-#undef ADDNORM_KERNELS_GRADIENT_INL_H
-#else
-#define ADDNORM_KERNELS_GRADIENT_INL_H
-#endif
+#pragma once
 
-#include "kernels/row-inl.h"
+#include "kernels/simd/row.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
@@ -100,5 +95,3 @@ struct NormDerivative {
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
-
-#endif  // the guard for each instruction set

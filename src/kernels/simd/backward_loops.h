@@ -1,21 +1,16 @@
-/// The loops of Add & Norm backward. Included once for each instruction set.
+/// The loops of Add & Norm backward.
 
-#if defined(ADDNORM_KERNELS_BACKWARD_LOOPS_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef ADDNORM_KERNELS_BACKWARD_LOOPS_INL_H
-#undef ADDNORM_KERNELS_BACKWARD_LOOPS_INL_H
-#else
-#define ADDNORM_KERNELS_BACKWARD_LOOPS_INL_H
-#endif
+#pragma once
 
-#include "kernels/gradient-inl.h"
-#include "kernels/row_loops-inl.h"
+#include "kernels/simd/gradient.h"
+#include "kernels/simd/row_loops.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
 // s and dy of a row are read from memory once, to sum Σg, Σg·x̂ and the gradients of γ and β. When
-// these sums are known, s and dy are read again, from the cache, to compute dx (gradient-inl.h).
+// these sums are known, s and dy are read again, from the cache, to compute dx (gradient.h).
 // Computing s − hi and g twice is cheaper than storing them. The loops are those of forward.
 
 template <typename S, typename B>
@@ -80,7 +75,7 @@ class BackwardLoops {
     if (d_beta != d_beta_) std::copy_n(d_beta_, cols, d_beta);
   }
 
-  // The interface that row_loops-inl.h requires.
+  // The interface that row_loops.h requires.
 
   /// Up to four rows that go through a loop together, with their sums.
   struct Rows {
@@ -393,5 +388,3 @@ class BackwardLoops {
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
-
-#endif  // the guard for each instruction set

@@ -1,13 +1,8 @@
 /// The computations that every norm shares for one set of values: sums, statistics and the
 /// effective γ. All sums run over 32 lanes and one fixed tree, so their bits depend only on the
-/// values (docs/numerics.md). Included once for each instruction set.
+/// values (docs/numerics.md).
 
-#if defined(ADDNORM_KERNELS_ROW_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef ADDNORM_KERNELS_ROW_INL_H
-#undef ADDNORM_KERNELS_ROW_INL_H
-#else
-#define ADDNORM_KERNELS_ROW_INL_H
-#endif
+#pragma once
 
 #include <cmath>
 #include <iterator>
@@ -15,9 +10,9 @@
 #include <span>
 
 #include "addnorm/norm.h"
-#include "kernels/dispatch.h"
-#include "kernels/pack-inl.h"
+#include "kernels/simd/pack.h"
 #include "kernels/statistics.h"
+#include "kernels/storages.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
@@ -385,5 +380,3 @@ struct Normalize {
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
-
-#endif  // the guard for each instruction set
