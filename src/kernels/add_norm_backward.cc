@@ -4,57 +4,13 @@
 #include "kernels/add_norm.h"
 #include "kernels/block_sums.h"
 #include "kernels/channel_norm.h"
-#include "kernels/dispatch.h"
+#include "kernels/kernel_table.h"
 #include "kernels/plan.h"
 #include "kernels/squash.h"
 #include "kernels/verbose.h"
 
-#ifndef ADDNORM_KERNELS_ADD_NORM_BACKWARD_CC
-#define ADDNORM_KERNELS_ADD_NORM_BACKWARD_CC
-namespace addnorm::kernels {
-
-/// Computes rows begin … end − 1. Their terms of the gradients of γ and β are written to `d_gamma`
-/// and `d_beta`, unless these are null.
-template <typename S, typename B>
-using BackwardRows = void (*)(const NormOptions&, const AddNormBackward<S, B>&, const Plan&,
-                              std::size_t begin, std::size_t end, Arithmetic<S>* d_gamma,
-                              Arithmetic<S>* d_beta);
-
-}  // namespace addnorm::kernels
-#endif
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/add_norm_backward.cc"
-#include <hwy/foreach_target.h>
-//
-#include "kernels/backward_loops-inl.h"
-
-HWY_BEFORE_NAMESPACE();
-namespace addnorm::kernels {
-namespace HWY_NAMESPACE {
-
-template <typename S, typename B>
-void rows_backward(const NormOptions& options, const AddNormBackward<S, B>& args, const Plan& plan,
-                   std::size_t begin, std::size_t end, Arithmetic<S>* d_gamma,
-                   Arithmetic<S>* d_beta) {
-  const BackwardLoops<S, B> loops(options, args, plan, d_gamma, d_beta);
-  loops.run(begin, end);
-  loops.finish(d_gamma, d_beta);
-  if (plan.stores == Stores::kNonTemporal) hwy::FlushStream();
-}
-
-ADDNORM_TABLE(backward_table, BackwardRows, rows_backward)
-
-}  // namespace HWY_NAMESPACE
-}  // namespace addnorm::kernels
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace addnorm::kernels {
 namespace {
-
-HWY_EXPORT(backward_table);
-ADDNORM_KERNEL_OF(backward_kernel, BackwardRows, backward_table, rows_backward)
 
 template <typename S, typename B>
 Problem problem_of(const AddNormBackward<S, B>& args) {
@@ -97,7 +53,7 @@ void add_norm_backward(std::string_view where, const NormOptions& options,
   const Problem problem = problem_of(args);
   const Plan plan = plan_call(problem);
   const VerboseCall verbose("add_norm_backward", problem, plan);
-  const BackwardRows<S, B> kernel = backward_kernel<S, B>();
+  const auto kernel = std::get<BackwardRows<S, B>>(kernels_of<S>().backward);
   parallel_for(blocks.count, 1, [&](std::size_t b) {
     auto place = [&](V* partials) { return partials == nullptr ? nullptr : partials + b * cols; };
     kernel(options, args, plan, b * blocks.rows, std::min(rows, (b + 1) * blocks.rows),
@@ -150,4 +106,3 @@ ADDNORM_INSTANTIATE(Float16)
 #undef ADDNORM_INSTANTIATE
 
 }  // namespace addnorm
-#endif  // HWY_ONCE

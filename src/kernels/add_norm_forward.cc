@@ -3,52 +3,13 @@
 #include "base/parallel.h"
 #include "kernels/add_norm.h"
 #include "kernels/channel_norm.h"
-#include "kernels/dispatch.h"
+#include "kernels/kernel_table.h"
 #include "kernels/plan.h"
 #include "kernels/squash.h"
 #include "kernels/verbose.h"
 
-#ifndef ADDNORM_KERNELS_ADD_NORM_FORWARD_CC
-#define ADDNORM_KERNELS_ADD_NORM_FORWARD_CC
-namespace addnorm::kernels {
-
-/// Computes rows begin … end − 1.
-template <typename S, typename B>
-using ForwardRows = void (*)(const NormOptions&, const AddNormForward<S, B>&, const Plan&,
-                             std::size_t begin, std::size_t end);
-
-}  // namespace addnorm::kernels
-#endif
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/add_norm_forward.cc"
-#include <hwy/foreach_target.h>
-//
-#include "kernels/forward_loops-inl.h"
-
-HWY_BEFORE_NAMESPACE();
-namespace addnorm::kernels {
-namespace HWY_NAMESPACE {
-
-template <typename S, typename B>
-void rows_forward(const NormOptions& options, const AddNormForward<S, B>& args, const Plan& plan,
-                  std::size_t begin, std::size_t end) {
-  ForwardLoops<S, B>(options, args, plan).run(begin, end);
-  if (plan.stores == Stores::kNonTemporal) hwy::FlushStream();
-}
-
-ADDNORM_TABLE(forward_table, ForwardRows, rows_forward)
-
-}  // namespace HWY_NAMESPACE
-}  // namespace addnorm::kernels
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace addnorm::kernels {
 namespace {
-
-HWY_EXPORT(forward_table);
-ADDNORM_KERNEL_OF(forward_kernel, ForwardRows, forward_table, rows_forward)
 
 template <typename S, typename B>
 Problem problem_of(const AddNormForward<S, B>& args) {
@@ -86,7 +47,7 @@ void add_norm_forward(std::string_view where, const NormOptions& options,
   const Problem problem = problem_of(args);
   const Plan plan = plan_call(problem);
   const VerboseCall verbose("add_norm_forward", problem, plan);
-  const ForwardRows<S, B> kernel = forward_kernel<S, B>();
+  const auto kernel = std::get<ForwardRows<S, B>>(kernels_of<S>().forward);
   parallel_ranges(
       rows, row_grain(args.add.x.cols), plan.rows,
       [&](std::size_t begin, std::size_t end) { kernel(options, args, plan, begin, end); });
@@ -129,4 +90,3 @@ ADDNORM_INSTANTIATE(Float16)
 #undef ADDNORM_INSTANTIATE
 
 }  // namespace addnorm
-#endif  // HWY_ONCE

@@ -22,4 +22,17 @@ template <typename V>
 void add_block_sums(const V* block_sums, std::size_t blocks, V factor, GradientMode mode,
                     std::span<V> gradient);
 
+template <typename V>
+struct BlockSums {
+  const V* sums;
+  std::size_t blocks;
+  V factor;
+  GradientMode mode;
+  std::span<V> gradient;
+};
+
+/// Adds the values begin … end − 1.
+template <typename V>
+using AddBlocks = void (*)(const BlockSums<V>&, std::size_t begin, std::size_t end);
+
 }  // namespace addnorm::kernels

@@ -4,255 +4,21 @@
 #include "kernels/argument_memory.h"
 #include "kernels/check.h"
 #include "kernels/column_sums.h"
-#include "kernels/dispatch.h"
+#include "kernels/kernel_table.h"
 #include "kernels/residual_add.h"
 #include "kernels/squash.h"
+#include "kernels/statistics.h"
 
 /// BatchNorm, InstanceNorm and GroupNorm as norms of rows. Values that are normalized together are
 /// contiguous in (N, C, S) for instance and group norms. For batch norm they become contiguous when
 /// the tensor is transposed to (C, N, S). γ and β are constant over runs of such a row.
 
-#ifndef ADDNORM_KERNELS_CHANNEL_NORM_CC
-#define ADDNORM_KERNELS_CHANNEL_NORM_CC
-namespace addnorm::kernels {
-
-/// A contiguous (N, C, S) tensor in PyTorch's order: N samples, C channels, S positions each.
-struct TensorShape {
-  std::size_t samples = 0;
-  std::size_t channels = 0;
-  std::size_t positions = 1;
-
-  std::size_t size() const { return samples * channels * positions; }
-};
-
-struct Sets {
-  std::size_t rows = 0;        ///< number of sets; each has one mean and one deviation
-  std::size_t runs = 0;        ///< number of channels in one set
-  std::size_t run_length = 0;  ///< values of one channel in one set
-  std::size_t period = 0;      ///< rows r and r + period have the same channels
-
-  std::size_t cols() const { return runs * run_length; }
-  std::size_t channel(std::size_t r, std::size_t run) const { return (r % period) * runs + run; }
-};
-
-/// The terms of each row in the gradients of γ and β, samples × channels each. Row r and its run
-/// are at index r·runs + run.
-template <typename T>
-struct ParameterParts {
-  MatrixView<T> gamma;
-  MatrixView<T> beta;
-};
-
-template <typename T>
-ParameterParts<T> parameter_parts(const AddNormBackward<T>& args, const Sets& sets) {
-  const std::size_t channels = sets.period * sets.runs;
-  const std::size_t samples = channels == 0 ? 0 : sets.rows * sets.runs / channels;
-  T* end = args.workspace.data() + args.workspace.size();
-  return {{end - 2 * samples * channels, samples, channels},
-          {end - samples * channels, samples, channels}};
-}
-
-/// The arguments and the shape that are common to all sets of a call.
-template <typename Args>
-struct SetJob {
-  const NormOptions& options;
-  const Args& args;
-  const Sets& sets;
-};
-template <typename T>
-using SetForward = SetJob<AddNormForward<T>>;
-template <typename T>
-using SetBackward = SetJob<AddNormBackward<T>>;
-
-}  // namespace addnorm::kernels
-#endif
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/channel_norm.cc"
-#include <hwy/foreach_target.h>
-//
-#include "kernels/row-inl.h"
-
-HWY_BEFORE_NAMESPACE();
-namespace addnorm::kernels {
-namespace HWY_NAMESPACE {
-
-/// γ's and β's effective values for the channels of one set.
-template <typename V>
-struct ChannelAffine {
-  const NormOptions& options;
-  const V* gamma;  ///< of the set's first channel; null: 1
-  const V* beta;   ///< likewise; null: 0
-
-  HWY_INLINE V scale(std::size_t run) const {
-    return gamma == nullptr ? static_cast<V>(options.output_scale)
-                            : effective_gamma(options, gamma[run]);
-  }
-  HWY_INLINE V offset(std::size_t run) const {
-    return beta == nullptr ? V{0} : beta[run] * static_cast<V>(options.output_scale);
-  }
-};
-
-/// Calls body(i, count, channels) for the packs of a set. channels(values) returns the pack of
-/// values(run) for each value's channel.
-template <typename V, typename Body>
-HWY_INLINE void for_each_channel_pack(const Sets& sets, const Body& body) {
-  if (sets.run_length == 1) {  // features last: neighbouring values have different channels
-    for_each_pack(sets.runs, [&](std::size_t i, auto count) ADDNORM_BODY {
-      body(i, count, [&](const auto& values) ADDNORM_BODY {
-        HWY_ALIGN V each[kPack] = {};
-        for (std::size_t l = 0; l < HWY_MIN(kPack, sets.runs - i); ++l) each[l] = values(i + l);
-        return load(each, Full());
-      });
-    });
-    return;
-  }
-  for (std::size_t run = 0; run < sets.runs; ++run) {
-    for_each_pack(sets.run_length, [&](std::size_t i, auto count) ADDNORM_BODY {
-      body(run * sets.run_length + i, count,
-           [&](const auto& values) ADDNORM_BODY { return set(values(run)); });
-    });
-  }
-}
-
-template <typename V>
-void normalize_set(const SetForward<V>& f, std::size_t r, const V* x, V* y) {
-  NormStatistics<V>& found = f.args.statistics[r];
-  if (f.args.statistics_from == StatisticsFrom::kInput) {
-    found = statistics(f.options, Values<V>(x, f.sets.cols()));
-  }
-  const Normalize<V> normalize(found);
-  const std::size_t channel = f.sets.channel(r, 0);
-  const ChannelAffine<V> affine{f.options, f.args.gamma.empty() ? nullptr : &f.args.gamma[channel],
-                                f.args.beta.empty() ? nullptr : &f.args.beta[channel]};
-  for_each_channel_pack<V>(f.sets, [&](std::size_t i, auto count,
-                                       const auto& channels) ADDNORM_BODY {
-    const Pack<V> gamma = channels([&](std::size_t run) ADDNORM_BODY { return affine.scale(run); });
-    const Pack<V> beta = channels([&](std::size_t run) ADDNORM_BODY { return affine.offset(run); });
-    store(normalize(load(x + i, count)) * gamma + beta, y + i, count);
-  });
-}
-
-/// Computes the row's terms of the gradients of γ and β.
-template <typename V>
-void parameter_sums(const SetBackward<V>& b, std::size_t r, const V* x, const V* dy) {
-  const ParameterParts<V> parts = parameter_parts(b.args, b.sets);
-  const Normalize<V> normalize(b.args.statistics[r]);
-  V* d_gamma = b.args.d_gamma.empty() ? nullptr : parts.gamma.data + r * b.sets.runs;
-  V* d_beta = b.args.d_beta.empty() ? nullptr : parts.beta.data + r * b.sets.runs;
-  const std::size_t length = b.sets.run_length;
-  if (length == 1) {
-    for_each_pack(b.sets.runs, [&](std::size_t i, auto count) ADDNORM_BODY {
-      const Pack<V> d = load(dy + i, count);
-      if (d_gamma != nullptr) store(d * normalize(load(x + i, count)), d_gamma + i, count);
-      if (d_beta != nullptr) store(d, d_beta + i, count);
-    });
-    return;
-  }
-  for (std::size_t run = 0; run < b.sets.runs; ++run) {
-    const V* x_run = x + run * length;
-    const V* dy_run = dy + run * length;
-    if (d_gamma != nullptr) {
-      d_gamma[run] = sum<V>(length, [&](std::size_t i, auto count) ADDNORM_BODY {
-        return keep(load(dy_run + i, count) * normalize(load(x_run + i, count)), count);
-      });
-    }
-    if (d_beta != nullptr) d_beta[run] = sum<V>(length, Memory<V>{dy_run});
-  }
-}
-
-/// The numbers of one set for the gradient of its values, with g = γ·dy: dx = ((g − shift) − offset
-/// − (x − hi)·slope)/deviation, as in add_norm_backward.
-template <typename V>
-struct SetSums {
-  V shift = 0;   ///< the mean of the first values of g; 0 if the norm does not centre
-  V offset = 0;  ///< mean(g − shift) − lo·slope
-  /// Σ(g − shift)·x̂ ÷ the variance's divisor (where Σx̂ is 0) ÷ the deviation.
-  V slope = 0;
-};
-
-/// Computes the sums of a set for dx; g is already γ·dy.
-template <typename V>
-SetSums<V> gradient_sums(const SetBackward<V>& b, std::size_t r, const V* x, const V* g) {
-  // given statistics do not depend on x
-  if (b.args.statistics_from == StatisticsFrom::kGiven) return {};
-  const std::size_t n = b.sets.cols();
-  const NormStatistics<V>& found = b.args.statistics[r];
-  const Normalize<V> normalize(found);
-  SetSums<V> sums;
-  const Tail first{HWY_MIN(n, kGradientHead)};
-  sums.shift = tree_sum(load<kGradientHead>(g, first)) * inverse_gradient_head<V>(n);
-  const Pack<V> shift = set(sums.shift);
-  const V total = sum<V>(n, [&](std::size_t i, auto count)
-                                ADDNORM_BODY { return keep(load(g + i, count) - shift, count); });
-  const V projected = sum<V>(n, [&](std::size_t i, auto count) ADDNORM_BODY {
-    return keep((load(g + i, count) - shift) * normalize(load(x + i, count)), count);
-  });
-  sums.slope = projected * (V{1} / variance_divisor<V>(b.options, n)) * found.epsilon_ratio *
-               found.reciprocal;
-  sums.offset = gradient_offset(total * (V{1} / static_cast<V>(n)), found.mean_lo, sums.slope);
-  return sums;
-}
-
-/// Computes dx with g = γ·dy in separate memory, so dx may be x.
-template <typename V>
-void differentiate_set(const SetBackward<V>& b, std::size_t r, const V* x, const V* dy, V* g,
-                       V* dx) {
-  parameter_sums(b, r, x, dy);
-  const NormStatistics<V>& found = b.args.statistics[r];
-  const std::size_t channel = b.sets.channel(r, 0);
-  const ChannelAffine<V> affine{b.options, b.args.gamma.empty() ? nullptr : &b.args.gamma[channel],
-                                nullptr};
-  for_each_channel_pack<V>(b.sets, [&](std::size_t i, auto count,
-                                       const auto& channels) ADDNORM_BODY {
-    const Pack<V> gamma = channels([&](std::size_t run) ADDNORM_BODY { return affine.scale(run); });
-    store(load(dy + i, count) * gamma, g + i, count);
-  });
-  const SetSums<V> sums = gradient_sums(b, r, x, static_cast<const V*>(g));
-  const Normalize<V> normalize(found);
-  const Pack<V> shift = set(sums.shift);
-  const Pack<V> offset = set(sums.offset);
-  const Pack<V> slope = set(sums.slope);
-  const Pack<V> factor = set(found.reciprocal * found.scale);
-  for_each_pack(b.sets.cols(), [&](std::size_t i, auto count) ADDNORM_BODY {
-    const Pack<V> centred = (load(g + i, count) - shift) - offset;
-    store((centred - normalize.from_hi(load(x + i, count)) * slope) * factor, dx + i, count);
-  });
-}
-
-void forward_set(const SetForward<float>& f, std::size_t r, const float* x, float* y) {
-  normalize_set(f, r, x, y);
-}
-void backward_set(const SetBackward<float>& b, std::size_t r, const float* x, const float* dy,
-                  float* g, float* dx) {
-  differentiate_set(b, r, x, dy, g, dx);
-}
-
-}  // namespace HWY_NAMESPACE
-}  // namespace addnorm::kernels
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace addnorm::kernels {
 namespace {
 
-HWY_EXPORT(forward_set);
-HWY_EXPORT(backward_set);
-
-// Double is compiled only once (kernels/dispatch.h).
-void run_forward(const SetForward<float>& f, std::size_t r, const float* x, float* y) {
-  ADDNORM_DISPATCH(forward_set)(f, r, x, y);
-}
-void run_forward(const SetForward<double>& f, std::size_t r, const double* x, double* y) {
-  HWY_STATIC_DISPATCH(normalize_set)(f, r, x, y);
-}
-void run_backward(const SetBackward<float>& b, std::size_t r, const float* x, const float* dy,
-                  float* g, float* dx) {
-  ADDNORM_DISPATCH(backward_set)(b, r, x, dy, g, dx);
-}
-void run_backward(const SetBackward<double>& b, std::size_t r, const double* x, const double* dy,
-                  double* g, double* dx) {
-  HWY_STATIC_DISPATCH(differentiate_set)(b, r, x, dy, g, dx);
+template <typename T>
+const SetKernels<T>& set_kernels() {
+  return std::get<SetKernels<T>>(kernels_of<T>().channel_norm);
 }
 
 TensorShape shape_of(std::string_view where, std::size_t rows, std::size_t features,
@@ -343,7 +109,7 @@ void channel_norm_forward(std::string_view where, const NormOptions& options,
   }
   const SetForward<T> job{options, args, sets};
   parallel_for(sets.rows, row_grain(sets.cols()), [&](std::size_t r) {
-    run_forward(job, r, s + r * sets.cols(), y + r * sets.cols());
+    set_kernels<T>().forward(job, r, s + r * sets.cols(), y + r * sets.cols());
   });
   if (transposed) {
     transpose(static_cast<const T*>(y), shape.channels, rows, shape.positions, args.y.data);
@@ -397,7 +163,7 @@ void channel_norm_backward(std::string_view where, const NormOptions& options,
   const SetBackward<T> job{options, args, sets};
   parallel_for(sets.rows, row_grain(sets.cols()), [&](std::size_t r) {
     const std::size_t at = r * sets.cols();
-    run_backward(job, r, s + at, dy + at, g + at, dx + at);
+    set_kernels<T>().backward(job, r, s + at, dy + at, g + at, dx + at);
   });
   const ParameterParts<T> parts = parameter_parts(args, sets);
   const T output_scale = static_cast<T>(options.output_scale);
@@ -499,4 +265,3 @@ template void running_to_norm_statistics(const NormOptions&, const RunningStatis
                                          std::span<NormStatistics<double>>);
 
 }  // namespace addnorm
-#endif  // HWY_ONCE

@@ -1,75 +1,97 @@
 #include "kernels/instruction_set.h"
 
-#include <hwy/highway.h>
+#include <hwy/targets.h>
 
 #include <cstdlib>
 #include <string>
 
 #include "base/require.h"
-#include "kernels/dispatch.h"
+#include "kernels/kernel_table.h"
 
 namespace addnorm::kernels {
+
+// The file that CMake writes has ADDNORM_SET(name, highway's target, its namespace) for each
+// instruction set that this library was built with, the widest first and the baseline last.
+#define ADDNORM_SET(name, target, space) \
+  namespace space {                      \
+  const KernelTable& kernel_table();     \
+  }
+#include "kernels/instruction_sets.inc"
+#undef ADDNORM_SET
+
 namespace {
 
 struct InstructionSet {
   std::string_view name;
   std::int64_t target;
+  const KernelTable& (*kernels)();
 };
-constexpr InstructionSet kAll[] = {{"avx512", HWY_AVX3}, {"avx2", HWY_AVX2},
-                                   {"sse4", HWY_SSE4},   {"neon", HWY_NEON},
-                                   {"wasm", HWY_WASM},   {"scalar", HWY_SCALAR}};
+#define ADDNORM_SET(name, target, space) {name, target, &space::kernel_table},
+constexpr InstructionSet kAll[] = {
+#include "kernels/instruction_sets.inc"
+};
+#undef ADDNORM_SET
+constexpr const InstructionSet& kBaseline = kAll[std::size(kAll) - 1];
 
 #if HWY_ARCH_WASM  // WebAssembly has one instruction set, and no environment
-std::int64_t usable_targets() {
-  return HWY_TARGETS;
-}
-void update(std::int64_t) {}
 const char* wanted() {
   return nullptr;
+}
+bool is_usable(const InstructionSet&) {
+  return true;
 }
 #else
 const char* wanted() {
   return std::getenv("ADDNORM_CPU");
 }
-std::int64_t usable_targets() {
-  static const std::int64_t targets = hwy::SupportedTargets() & HWY_TARGETS;
-  return targets;
-}
-void update(std::int64_t target) {
-  hwy::GetChosenTarget().Update(target);
+bool is_usable(const InstructionSet& set) {
+  static const std::int64_t targets = hwy::SupportedTargets();
+  return &set == &kBaseline || (set.target & targets) != 0;
 }
 #endif
 
-const InstructionSet* chosen = nullptr;
-
-const InstructionSet* find(std::string_view name) {
-  for (const InstructionSet& set : kAll) {
-    if ((set.target & usable_targets()) != 0 && (name.empty() || set.name == name)) return &set;
-  }
-  return nullptr;
-}
+struct Chosen {
+  const InstructionSet* set;
+  const KernelTable* kernels;
+};
+Chosen chosen = {};
 
 void use(std::string_view where, std::string_view name) {
-  const InstructionSet* set = find(name);
-  require(set != nullptr, "{}: there is no instruction set '{}' here, there are {}", where, name,
-          instruction_sets());
-  chosen = set;
-  update(set->target);
+  for (const InstructionSet& set : kAll) {
+    if (!is_usable(set) || !(name.empty() || set.name == name)) continue;
+    chosen = {&set, &set.kernels()};
+    return;
+  }
+  fail(fmt::format("{}: there is no instruction set '{}' here, there are {}", where, name,
+                   instruction_sets()));
 }
 
-bool choose_at_first() {
-  const char* name = wanted();
-  use("ADDNORM_CPU", name == nullptr ? "" : name);
-  return true;
+/// Reads ADDNORM_CPU, once.
+void choose_at_first() {
+  [[maybe_unused]] static const bool is_done = [] {
+    const char* name = wanted();
+    use("ADDNORM_CPU", name == nullptr ? "" : name);
+    return true;
+  }();
 }
 
 }  // namespace
+
+const KernelTable& kernels() {
+  choose_at_first();
+  return *chosen.kernels;
+}
+
+const KernelTable& baseline_kernels() {
+  static const KernelTable& table = kBaseline.kernels();
+  return table;
+}
 
 std::string_view instruction_sets() {
   static const std::string names = [] {
     std::string list;
     for (const InstructionSet& set : kAll) {
-      if ((set.target & usable_targets()) == 0) continue;
+      if (!is_usable(set)) continue;
       if (!list.empty()) list += ", ";
       list += set.name;
     }
@@ -78,17 +100,13 @@ std::string_view instruction_sets() {
   return names;
 }
 
-void choose_instruction_set() {
-  [[maybe_unused]] static const bool done = choose_at_first();
-}
-
 std::string_view instruction_set() {
-  choose_instruction_set();
-  return chosen->name;
+  choose_at_first();
+  return chosen.set->name;
 }
 
 void use_instruction_set(std::string_view name) {
-  choose_instruction_set();
+  choose_at_first();
   require(!name.empty(), "use_instruction_set: the name is empty");
   use("use_instruction_set", name);
 }

@@ -8,6 +8,7 @@
 #include "kernels/argument_memory.h"
 #include "kernels/check.h"
 #include "kernels/placement.h"
+#include "kernels/plan.h"
 
 namespace addnorm::kernels {
 
@@ -211,5 +212,26 @@ void check_lanes_backward(std::string_view where, const LanesBackward<S, B>& arg
   memory.write("d_beta", args.d_beta);
   memory.write("workspace", args.workspace);
 }
+
+/// Computes rows begin … end − 1.
+template <typename S, typename B>
+using LaneRowsForward = void (*)(const LanesForward<S, B>&, const Plan&, std::size_t begin,
+                                 std::size_t end);
+
+/// Memory for some rows' terms of the gradients of parameters; null: not wanted.
+template <typename V>
+struct LaneSums {
+  V* gamma = nullptr;
+  V* beta = nullptr;
+  V* carry = nullptr;  ///< here and below: for mixes that are the same for all rows
+  V* write = nullptr;
+  V* read = nullptr;
+};
+
+/// Computes rows begin … end − 1.
+template <typename S, typename B>
+using LaneRowsBackward = void (*)(const LanesBackward<S, B>&, const Plan&,
+                                  const LaneSums<Arithmetic<S>>&, std::size_t begin,
+                                  std::size_t end);
 
 }  // namespace addnorm::kernels

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "kernels/math-inl.h"
+#include "kernels/simd/math.h"
 #include "support/compare.h"
 
 // This tests one instruction set; the others have the same bits (instruction_set_test.cc).

@@ -6,8 +6,8 @@
 #include <bit>
 
 #include "kernels/constant_block.h"
-#include "kernels/dispatch.h"
 #include "kernels/placement.h"
+#include "kernels/storages.h"
 
 namespace addnorm::kernels {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
 /// The way a call of a norm kernel goes over its rows. It is chosen once a call, by rules over
-/// shape, types and machine. The loops of forward_loops-inl.h and backward_loops-inl.h carry it
+/// shape, types and machine. The loops of simd/forward_loops.h and simd/backward_loops.h carry it
 /// out. No plan changes a bit of the results.
 
 #include <cstddef>

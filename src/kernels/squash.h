@@ -19,4 +19,23 @@ void squash_backward(std::string_view where, const NormOptions& options,
 /// Returns norm_workspace() for these kinds.
 std::size_t squash_workspace(std::size_t rows, std::size_t features);
 
+/// Sums of a block of rows for the gradients of γ, β, α and the shift, for each feature.
+template <typename V>
+struct SquashSums {
+  V* gamma;
+  V* beta;
+  V* alpha;
+  V* shift;
+};
+
+/// Computes rows begin … end − 1.
+template <typename S, typename B>
+using SquashForwardRows = void (*)(const NormOptions&, const AddNormForward<S, B>&,
+                                   const MatrixView<const S>& s, std::size_t begin,
+                                   std::size_t end);
+template <typename S, typename B>
+using SquashBackwardRows = void (*)(const NormOptions&, const AddNormBackward<S, B>&,
+                                    const SquashSums<Arithmetic<S>>&, std::size_t begin,
+                                    std::size_t end);
+
 }  // namespace addnorm::kernels

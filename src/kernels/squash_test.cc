@@ -24,7 +24,7 @@ using ::testing::ThrowsMessage;
 
 constexpr NormKind kKinds[] = {NormKind::kDyT, NormKind::kDerf};
 
-/// erf in float32 has an error of 5e-7 (math-inl.h).
+/// erf in float32 has an error of 5e-7 (simd/math.h).
 template <typename T>
 constexpr double kTolerance = std::is_same_v<T, float> ? 2e-6 : 1e-13;
 

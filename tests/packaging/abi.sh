@@ -19,7 +19,7 @@ git -C "$source" archive "$tag" | tar -x -C "$old/source"
 install() {
   cmake -G Ninja -S "$1" -B "$2/build" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER="$compiler" \
     -DBUILD_SHARED_LIBS=ON -DADDNORM_LIBRARY_ONLY=ON -DADDNORM_TESTS=OFF \
-    "-DADDNORM_LEFT_OUT=HWY_AVX3|HWY_AVX2|HWY_SSE4" -DCMAKE_INSTALL_LIBDIR=lib >/dev/null
+    -DADDNORM_INSTRUCTION_SETS=baseline -DCMAKE_INSTALL_LIBDIR=lib >/dev/null
   cmake --build "$2/build" >/dev/null
   rm -rf "$2/installed"
   cmake --install "$2/build" --prefix "$2/installed" >/dev/null

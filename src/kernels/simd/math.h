@@ -1,20 +1,14 @@
 /// exp, erfc, erf and tanh of packs. In float32 they have the same bits on every machine. In
-/// float64, for references and tests, they are the standard library's. Included once for each
-/// instruction set.
+/// float64, for references and tests, they are the standard library's.
 
-#if defined(ADDNORM_KERNELS_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef ADDNORM_KERNELS_MATH_INL_H
-#undef ADDNORM_KERNELS_MATH_INL_H
-#else
-#define ADDNORM_KERNELS_MATH_INL_H
-#endif
+#pragma once
 
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <numbers>
 
-#include "kernels/pack-inl.h"
+#include "kernels/simd/pack.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
@@ -143,5 +137,3 @@ HWY_INLINE Pack<V, N> sigmoid(const Pack<V, N>& x) {
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
-
-#endif  // the guard for each instruction set

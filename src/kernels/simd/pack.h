@@ -1,16 +1,12 @@
 /// Packs of 32 values, in as many vectors as an instruction set needs for them: two of AVX-512,
 /// eight of SSE4, NEON or WebAssembly. Computations with a Pack have the same bits on all
-/// instruction sets. Included once for each of them (see highway's foreach_target.h).
+/// instruction sets.
 
-#if defined(ADDNORM_KERNELS_PACK_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef ADDNORM_KERNELS_PACK_INL_H
-#undef ADDNORM_KERNELS_PACK_INL_H
-#else
-#define ADDNORM_KERNELS_PACK_INL_H
-#endif
+#pragma once
 
+#include "kernels/simd/target.h"
+//
 #include <hwy/cache_control.h>
-#include <hwy/highway.h>
 
 #include <cmath>
 #include <cstddef>
@@ -86,14 +82,12 @@ struct Stored {
 }  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
 
-#include "kernels/pack_scalar-inl.h"
+#include "kernels/simd/pack_scalar.h"
 #if HWY_TARGET != HWY_SCALAR
-#include "kernels/pack_float32-inl.h"
+#include "kernels/simd/pack_float32.h"
 //
-#include "kernels/pack_memory-inl.h"
+#include "kernels/simd/pack_memory.h"
 //
-#include "kernels/pack_16bit-inl.h"
+#include "kernels/simd/pack_16bit.h"
 #endif
-#include "kernels/pack_steps-inl.h"
-
-#endif  // the guard for each instruction set
+#include "kernels/simd/pack_steps.h"

@@ -1,14 +1,9 @@
-/// The loops of Add & Norm forward. Included once for each instruction set.
+/// The loops of Add & Norm forward.
 
-#if defined(ADDNORM_KERNELS_FORWARD_LOOPS_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef ADDNORM_KERNELS_FORWARD_LOOPS_INL_H
-#undef ADDNORM_KERNELS_FORWARD_LOOPS_INL_H
-#else
-#define ADDNORM_KERNELS_FORWARD_LOOPS_INL_H
-#endif
+#pragma once
 
 #include "kernels/residual_add.h"
-#include "kernels/row_loops-inl.h"
+#include "kernels/simd/row_loops.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
@@ -74,7 +69,7 @@ class ForwardLoops {
     }
   }
 
-  // The interface that row_loops-inl.h requires.
+  // The interface that row_loops.h requires.
 
   /// Up to four rows that go through a loop together.
   struct Rows {
@@ -474,5 +469,3 @@ class ForwardLoops {
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
-
-#endif  // the guard for each instruction set

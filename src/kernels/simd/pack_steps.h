@@ -1,4 +1,4 @@
-/// A part of pack-inl.h: loops over the values of a row, and their tails.
+/// A part of pack.h: loops over the values of a row, and their tails.
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {

@@ -1,4 +1,4 @@
-/// A part of pack-inl.h: loads and stores of packs of float32, whole or in part, as float32 or as
+/// A part of pack.h: loads and stores of packs of float32, whole or in part, as float32 or as
 /// words of 16 bits.
 
 HWY_BEFORE_NAMESPACE();

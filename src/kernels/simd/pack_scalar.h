@@ -1,4 +1,4 @@
-/// A part of pack-inl.h: packs as loops over their values. They serve double, for references and
+/// A part of pack.h: packs as loops over their values. They serve double, for references and
 /// tests (WebAssembly's highway has no vectors of it), and every type on targets without vectors.
 /// They are called, not inlined: their speed rarely matters, and a kernel of calls compiles in a
 /// tenth of the time.

@@ -1,4 +1,4 @@
-/// A part of pack-inl.h: float32 from and to words of 16 bits, bfloat16 and float16.
+/// A part of pack.h: float32 from and to words of 16 bits, bfloat16 and float16.
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {

@@ -1,15 +1,10 @@
-/// The loops over rows of forward and backward. Included once for each instruction set.
+/// The loops over rows of forward and backward.
 
-#if defined(ADDNORM_KERNELS_ROW_LOOPS_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef ADDNORM_KERNELS_ROW_LOOPS_INL_H
-#undef ADDNORM_KERNELS_ROW_LOOPS_INL_H
-#else
-#define ADDNORM_KERNELS_ROW_LOOPS_INL_H
-#endif
+#pragma once
 
 #include "kernels/plan.h"
-#include "kernels/residual-inl.h"
-#include "kernels/row-inl.h"
+#include "kernels/simd/residual.h"
+#include "kernels/simd/row.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
@@ -198,5 +193,3 @@ class RowLoops {
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
-
-#endif  // the guard for each instruction set

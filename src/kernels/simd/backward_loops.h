@@ -1,23 +1,16 @@
-/// The loops of Add & Norm backward. Included once for each instruction set.
+/// The loops of Add & Norm backward.
 
-#if defined(ADDNORM_KERNELS_BACKWARD_LOOPS_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef ADDNORM_KERNELS_BACKWARD_LOOPS_INL_H
-#undef ADDNORM_KERNELS_BACKWARD_LOOPS_INL_H
-#else
-#define ADDNORM_KERNELS_BACKWARD_LOOPS_INL_H
-#endif
+#pragma once
 
-#include "kernels/row_loops-inl.h"
+#include "kernels/simd/gradient.h"
+#include "kernels/simd/row_loops.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
 // s and dy of a row are read from memory once, to sum Σg, Σg·x̂ and the gradients of γ and β. When
-// these sums are known, s and dy are read again, from the cache, to compute dx:
-//
-//     dx = ((g − shift) − offset − (s − hi)·slope)/deviation with g = γ·dy
-//
+// these sums are known, s and dy are read again, from the cache, to compute dx (gradient.h).
 // Computing s − hi and g twice is cheaper than storing them. The loops are those of forward.
 
 template <typename S, typename B>
@@ -82,7 +75,7 @@ class BackwardLoops {
     if (d_beta != d_beta_) std::copy_n(d_beta_, cols, d_beta);
   }
 
-  // The interface that row_loops-inl.h requires.
+  // The interface that row_loops.h requires.
 
   /// Up to four rows that go through a loop together, with their sums.
   struct Rows {
@@ -91,9 +84,7 @@ class BackwardLoops {
     std::size_t slot = 0;
     /// Whether a row has a scale other than 1: such rows have a mode of their own.
     static constexpr bool scaled = false;  // NOLINT(readability-identifier-naming)
-    HWY_ALIGN V shift[kRowGroup] = {};
-    HWY_ALIGN V offset[kRowGroup] = {};
-    HWY_ALIGN V slope[kRowGroup] = {};
+    NormGradient<V> gradient[kRowGroup];
     Pack<V, 4> sum[kRowGroup], projected[kRowGroup];  ///< Σg and Σg·x̂ of one block
     BlockSum<V, Group<V>> sums, projections;          ///< and of all blocks
 
@@ -111,11 +102,7 @@ class BackwardLoops {
   /// Longer steps would spill registers.
   static constexpr std::size_t N = HWY_MIN(kPack, (kStep<S, B>));
 
-  struct Lanes {
-    Pack<V, N> sum, projected;
-
-    static HWY_INLINE Lanes zero() { return {set<N>(V{0}), set<N>(V{0})}; }
-  };
+  using Lanes = GradientSums<V, N>;
 
   /// Sums a block of a row.
   template <typename Mode>
@@ -137,7 +124,7 @@ class BackwardLoops {
           s_ahead(ahead(s, l.s_ahead_)),
           residual_ahead(l.residual_ahead(rows.first + g, begin)),
           normalize(l.args_.statistics[rows.first + g]),
-          shift(rows.shift[g]) {}
+          shift(rows.gradient[g].shift) {}
 
     template <typename Count>
     HWY_INLINE void operator()(const Pack<V, N>& gamma, std::size_t i, std::size_t k, Count count,
@@ -151,10 +138,9 @@ class BackwardLoops {
       Pack<V, N> g = dy_here * gamma;
       if constexpr (Mode::kCentred) {
         g = g - shift;
-        l.sum = l.sum + keep(g, count);
         store(load<N>(d_beta + i, count) + dy_here, d_beta + i, count);
       }
-      l.projected = l.projected + keep(g * x_hat, count);
+      l.template add<Mode::kCentred>(g, x_hat, count);
       store(load<N>(d_gamma + i, count) + dy_here * x_hat, d_gamma + i, count);
     }
   };
@@ -169,8 +155,7 @@ class BackwardLoops {
     S* const dx;
     const bool streams;
     const B* const dy_ahead;
-    const Normalize<V, N, Mode::kOptions> normalize;
-    const Broadcast<V, N> shift, offset, slope, factor;
+    const NormDerivative<V, N, Mode::kOptions, Mode::kCentred> derivative;
 
     /// `lead` is the number of rows between this one and the row that is read in the same loop.
     HWY_INLINE Writer(const BackwardLoops& l, const Rows& rows, std::size_t g, std::size_t begin,
@@ -184,20 +169,13 @@ class BackwardLoops {
           dx(l.args_.dx.row(rows.first + g).data() + begin),
           streams(l.streams_),
           dy_ahead(ahead(dy + lead * l.args_.dy.stride, l.dy_ahead_)),
-          normalize(l.args_.statistics[rows.first + g]),
-          shift(rows.shift[g]),
-          offset(rows.offset[g]),
-          slope(rows.slope[g]),
-          factor(l.args_.statistics[rows.first + g].reciprocal *
-                 l.args_.statistics[rows.first + g].scale) {}
+          derivative(l.args_.statistics[rows.first + g], rows.gradient[g]) {}
 
     template <typename Count>
     HWY_INLINE Pack<V, N> gradient(const Pack<V, N>& gamma, std::size_t i, std::size_t k,
                                    Count count) const {
       if constexpr (Mode::kFromMemory) prefetch<N>(dy_ahead + i, k);
-      Pack<V, N> g = load<N>(dy + i, count) * gamma;
-      if constexpr (Mode::kCentred) g = (g - shift) - offset;
-      return (g - normalize.from_hi(load<N>(s + i, count)) * slope) * factor;
+      return derivative(load<N>(dy + i, count) * gamma, load<N>(s + i, count));
     }
     template <typename Count>
     HWY_INLINE void put(const Pack<V, N>& gradient, std::size_t i, Count count) const {
@@ -277,16 +255,16 @@ class BackwardLoops {
     rows.sums.start();
     rows.projections.start();
     for (std::size_t g = rows.count; g < kRowGroup; ++g) rows.sum[g] = rows.projected[g] = zero;
-    store(centred_ ? means_of_heads(rows) : zero, rows.shift, Full());
+    HWY_ALIGN V shifts[kRowGroup];
+    store(centred_ ? means_of_heads(rows) : zero, shifts, Full());
+    for (std::size_t g = 0; g < kRowGroup; ++g) rows.gradient[g].shift = shifts[g];
   }
   void finish(Rows& rows) const {
-    store(centred_ ? rows.sums.total(cols) * set<kRowGroup>(inverse_count_) : set<kRowGroup>(V{0}),
-          rows.offset, Full());
-    store(rows.projections.total(cols) * set<kRowGroup>(inverse_divisor_), rows.slope, Full());
+    HWY_ALIGN V means[kRowGroup], projections[kRowGroup];
+    store(rows.sums.total(cols) * set<kRowGroup>(inverse_count_), means, Full());
+    store(rows.projections.total(cols) * set<kRowGroup>(inverse_divisor_), projections, Full());
     for (std::size_t g = 0; g < rows.count; ++g) {
-      const NormStatistics<V>& row = args_.statistics[rows.first + g];
-      rows.slope[g] = rows.slope[g] * row.epsilon_ratio * row.reciprocal;
-      if (centred_) rows.offset[g] = gradient_offset(rows.offset[g], row.mean_lo, rows.slope[g]);
+      rows.gradient[g].finish(args_.statistics[rows.first + g], centred_, means[g], projections[g]);
     }
   }
   /// Returns the shift of each row's g: the mean of its first values.
@@ -362,11 +340,10 @@ class BackwardLoops {
               projections + k * kRowGroup, Full());
       }
       ADDNORM_EACH_ROW for (std::size_t k = 0; k < kRows; ++k) {
-        const NormStatistics<V>& found = statistics[r + k];
-        const V slope = projections[k] * found.epsilon_ratio * found.reciprocal;
-        const V offset = centred ? gradient_offset(means[k], found.mean_lo, slope) : V{0};
-        const Row rest = (g[k] - set<kWidth>(offset)) - s_from_hi[k] * set<kWidth>(slope);
-        Row dx = rest * set<kWidth>(found.reciprocal);
+        NormGradient<V> gradient;
+        gradient.finish(statistics[r + k], centred, means[k], projections[k]);
+        const NormDerivative<V, kWidth, false> derivative(statistics[r + k], gradient);
+        Row dx = derivative.of_shifted(g[k], s_from_hi[k]);
         if (adds) dx = load<kWidth>(residual_view.row(r + k).data(), Full()) + dx;
         if (streams) {
           store<Stores::kNonTemporal>(dx, dx_view.row(r + k).data(), Full());
@@ -411,5 +388,3 @@ class BackwardLoops {
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
-
-#endif  // the guard for each instruction set

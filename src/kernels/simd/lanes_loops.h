@@ -1,16 +1,10 @@
-/// The computations of lanes, forward and backward, on a block of columns of one row. Included once
-/// for each instruction set.
+/// The computations of lanes, forward and backward, on a block of columns of one row.
 
-#if defined(ADDNORM_KERNELS_LANES_LOOPS_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef ADDNORM_KERNELS_LANES_LOOPS_INL_H
-#undef ADDNORM_KERNELS_LANES_LOOPS_INL_H
-#else
-#define ADDNORM_KERNELS_LANES_LOOPS_INL_H
-#endif
+#pragma once
 
-#include "kernels/dropout-inl.h"
 #include "kernels/lanes.h"
-#include "kernels/row-inl.h"
+#include "kernels/simd/dropout.h"
+#include "kernels/simd/row.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
@@ -210,5 +204,3 @@ class LaneRows {
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
-
-#endif  // the guard for each instruction set

@@ -1,17 +1,12 @@
-/// The residual sum, by rows and blocks of columns. Included once for each instruction set.
+/// The residual sum, by rows and blocks of columns.
 
-#if defined(ADDNORM_KERNELS_RESIDUAL_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef ADDNORM_KERNELS_RESIDUAL_INL_H
-#undef ADDNORM_KERNELS_RESIDUAL_INL_H
-#else
-#define ADDNORM_KERNELS_RESIDUAL_INL_H
-#endif
+#pragma once
 
 #include "addnorm/norm.h"
 #include "kernels/constant_block.h"
-#include "kernels/dropout-inl.h"
 #include "kernels/feature_vector.h"
-#include "kernels/pack-inl.h"
+#include "kernels/simd/dropout.h"
+#include "kernels/simd/pack.h"
 #include "kernels/thread_memory.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -108,5 +103,3 @@ class ResidualRows {
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
-
-#endif  // the guard for each instruction set

@@ -1,4 +1,4 @@
-/// A part of pack-inl.h: packs of float32, in vectors.
+/// A part of pack.h: packs of float32, in vectors.
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {

@@ -1,13 +1,8 @@
 /// The computations that every norm shares for one set of values: sums, statistics and the
 /// effective γ. All sums run over 32 lanes and one fixed tree, so their bits depend only on the
-/// values (docs/numerics.md). Included once for each instruction set.
+/// values (docs/numerics.md).
 
-#if defined(ADDNORM_KERNELS_ROW_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef ADDNORM_KERNELS_ROW_INL_H
-#undef ADDNORM_KERNELS_ROW_INL_H
-#else
-#define ADDNORM_KERNELS_ROW_INL_H
-#endif
+#pragma once
 
 #include <cmath>
 #include <iterator>
@@ -15,9 +10,9 @@
 #include <span>
 
 #include "addnorm/norm.h"
-#include "kernels/dispatch.h"
-#include "kernels/pack-inl.h"
+#include "kernels/simd/pack.h"
 #include "kernels/statistics.h"
+#include "kernels/storages.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
@@ -382,23 +377,6 @@ struct Normalize {
   HWY_INLINE Pack<V, N> operator()(const Pack<V, N>& x) const { return finish(from_hi(x)); }
 };
 
-/// The number of first values of a set's g whose mean is the shift of the others in backward.
-inline constexpr std::size_t kGradientHead = 4;
-template <typename V>
-HWY_INLINE V inverse_gradient_head(std::size_t n) {
-  return V{1} / static_cast<V>(HWY_MIN(kGradientHead, n));
-}
-
-/// Returns mean(g) − lo·slope. Backward subtracts it from each g so that it need not subtract lo
-/// from each x: |lo| is no larger than the deviation. The shift of g has been subtracted from both
-/// before.
-template <typename V>
-HWY_INLINE V gradient_offset(V mean, V lo, V slope) {
-  return mean - lo * slope;
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
-
-#endif  // the guard for each instruction set

@@ -1,15 +1,10 @@
-/// Dropout's factors, pack by pack. Included once for each instruction set.
+/// Dropout's factors, pack by pack.
 
-#if defined(ADDNORM_KERNELS_DROPOUT_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef ADDNORM_KERNELS_DROPOUT_INL_H
-#undef ADDNORM_KERNELS_DROPOUT_INL_H
-#else
-#define ADDNORM_KERNELS_DROPOUT_INL_H
-#endif
+#pragma once
 
 #include "addnorm/norm.h"
 #include "base/philox.h"
-#include "kernels/pack-inl.h"
+#include "kernels/simd/pack.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
@@ -126,5 +121,3 @@ HWY_NOINLINE void dropout_factors(const Dropout& dropout, std::uint64_t element,
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
-
-#endif  // the guard for each instruction set

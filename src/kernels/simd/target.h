@@ -1,0 +1,25 @@
+#pragma once
+
+/// Highway for one instruction set, that of this object. CMake compiles each file of this folder
+/// once for each set, with ADDNORM_TARGET, and once without it for the baseline. The compiler's
+/// flags are the same for all: with flags for AVX, inline functions of the standard library would
+/// have its instructions, and the linker could give these to every caller.
+
+#ifdef HWY_HIGHWAY_INCLUDED
+#error "highway.h was included before kernels/simd/target.h"
+#endif
+#include <hwy/detect_targets.h>
+
+#ifdef ADDNORM_TARGET
+#undef HWY_TARGET
+#define HWY_TARGET ADDNORM_TARGET
+#define ADDNORM_IS_BASELINE false
+#else
+#define ADDNORM_IS_BASELINE true
+#if !HWY_ARCH_ARM && !HWY_ARCH_WASM  // loops over single values, with every compiler
+#undef HWY_TARGET
+#define HWY_TARGET HWY_SCALAR
+#endif
+#endif
+
+#include <hwy/highway.h>
