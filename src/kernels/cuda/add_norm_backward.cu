@@ -147,9 +147,8 @@ __global__ __launch_bounds__(
       load_parameter<kFast>(args.skip.vector, args.skip.constant, col, skip);
 #pragma unroll
       for (int i = 0; i < kVector; ++i) {
-        const float x_hat = (chunk.from_mean[i] - statistics.mean_lo) * statistics.reciprocal;
-        const float centred = (chunk.g[i] - row.mean_hi) - row.mean_lo;
-        dx[i] = fmaf(-x_hat, row.slope, centred) * row.factor;
+        const float x_hat = normalized(statistics, chunk.from_mean[i]);
+        dx[i] = row.dx(chunk.g[i], x_hat);
         if (!args.d_residual.empty()) dx[i] = skip[i] * past[i] + dx[i];
         d_gamma[c][i] = fmaf(chunk.dy[i], x_hat, d_gamma[c][i]);
         d_beta[c][i] += chunk.dy[i];

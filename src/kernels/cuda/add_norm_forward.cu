@@ -54,8 +54,7 @@ __global__ __launch_bounds__(kForward.row_threads) void add_norm_forward_kernel(
     load_beta<kFast>(norm, args.beta, col, beta);
 #pragma unroll
     for (int i = 0; i < kVector; ++i) {
-      const float x_hat =
-          (from_mean(statistics, values[i]) - statistics.mean_lo) * statistics.reciprocal;
+      const float x_hat = normalized(statistics, from_mean(statistics, values[i]));
       values[i] = fmaf(gamma[i], x_hat, beta[i]);
     }
     store<kFast>(Vector<B>::rounded(values), args.y.data + r * args.y.stride, col, features);

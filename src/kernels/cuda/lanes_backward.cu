@@ -105,14 +105,12 @@ __global__ __launch_bounds__(
       const RowGradient row(norm, statistics, sums);
 #pragma unroll
       for (int i = 0; i < kVector; ++i) {
-        const float x_hat =
-            (from_mean(statistics, mixed.z[i]) - statistics.mean_lo) * statistics.reciprocal;
+        const float x_hat = normalized(statistics, from_mean(statistics, mixed.z[i]));
         if (writes) {
           d_gamma[0][i] = fmaf(dz[i], x_hat, d_gamma[0][i]);
           d_beta[0][i] += dz[i];
         }
-        const float centred = (gamma[i] * dz[i] - row.mean_hi) - row.mean_lo;
-        dz[i] = fmaf(-x_hat, row.slope, centred) * row.factor;
+        dz[i] = row.dx(gamma[i] * dz[i], x_hat);
       }
     }
 

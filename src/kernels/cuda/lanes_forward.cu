@@ -55,8 +55,7 @@ __global__ __launch_bounds__(
       load_beta<kFast>(norm, args.beta, in_row, beta);
 #pragma unroll
       for (int i = 0; i < kVector; ++i) {
-        const float x_hat =
-            (from_mean(statistics, mixed.z[i]) - statistics.mean_lo) * statistics.reciprocal;
+        const float x_hat = normalized(statistics, from_mean(statistics, mixed.z[i]));
         mixed.z[i] = fmaf(gamma[i], x_hat, beta[i]);
       }
     }

@@ -88,9 +88,12 @@ __device__ inline NormStatistics<float> statistics_of(const NormNumbers& norm, d
 __device__ inline float from_mean(const NormStatistics<float>& s, float x) {
   return fmaf(x, s.scale, -s.mean_hi);
 }
+/// Returns x̂ of from_mean(s, x).
+__device__ inline float normalized(const NormStatistics<float>& s, float from_mean) {
+  return (from_mean - s.mean_lo) * s.reciprocal;
+}
 
-/// The numbers of a row for dx, computed from backward's sums of g and of g·(x − mean_hi): dx = ((g
-/// − mean_hi) − mean_lo − x̂·slope)·factor.
+/// The numbers of a row for dx, computed from backward's sums of g and of g·(x − mean_hi).
 struct RowGradient {
   float mean_hi = 0, mean_lo = 0, slope, factor;
 
@@ -105,6 +108,11 @@ struct RowGradient {
     }
     slope = static_cast<float>(products * norm.one_over_divisor) * s.reciprocal * s.epsilon_ratio;
     factor = s.reciprocal * s.scale;
+  }
+
+  /// Returns dx = ((g − mean_hi) − mean_lo − x̂·slope)·factor.
+  __device__ float dx(float g, float x_hat) const {
+    return fmaf(-x_hat, slope, (g - mean_hi) - mean_lo) * factor;
   }
 };
 
