@@ -13,6 +13,16 @@
 namespace addnorm {
 namespace {
 
+/// Reads {"translations": {id: [text]}, "decimal_comma": true}.
+Language read_language(const io::Json& json) {
+  Language language;
+  for (const auto& [id, forms] : json.at("translations").items()) {
+    language.translations.emplace(id, forms.at(0).get<std::string>());
+  }
+  language.decimal_comma = json.at("decimal_comma").get<bool>();
+  return language;
+}
+
 /// Reads {"figure": name} and options for lab::read_options(); missing ones are the figure's own.
 report::LabRun planned(io::Json request) {
   const io::Json name = request.value("figure", io::Json());
@@ -33,12 +43,16 @@ ADDNORM_EXPORT(lab_list) const char* lab_list() {
   return list.c_str();
 }
 
-/// Returns lab_page_json() of one run.
+/// Returns lab_page_json() of one run, in the request's "language", or in English.
 ADDNORM_EXPORT(lab_run) const char* lab_run(const char* request, std::size_t bytes) {
   static std::string answer;
-  report::LabRun run = planned(io::parse_json(std::string_view(request, bytes), "the request"));
+  io::Json json = io::parse_json(std::string_view(request, bytes), "the request");
+  const Language language =
+      json.contains("language") ? read_language(json["language"]) : Language();
+  json.erase("language");
+  report::LabRun run = planned(std::move(json));
   run.result = run.figure.run(run.options);
-  answer = report::lab_page_json(run);
+  answer = report::lab_page_json(std::move(run), language);
   return answer.c_str();
 }
 

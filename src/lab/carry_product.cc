@@ -37,11 +37,11 @@ bool mixes_all(const Placement& placement) {
 
 }  // namespace
 
-std::string has_no_product(const std::vector<BlockPlacement>& placements) {
+Message has_no_product(const std::vector<BlockPlacement>& placements) {
   const bool mixes = std::ranges::all_of(placements, [](const BlockPlacement& block) {
     return mixes_all(block.attention) && mixes_all(block.feed_forward);
   });
-  return mixes ? "" : "this stream has no lanes that are carried by matrices alone";
+  return mixes ? "" : msg("this stream has no lanes that are carried by matrices alone");
 }
 
 CarryKind carry_kind(const std::vector<BlockPlacement>& placements) {

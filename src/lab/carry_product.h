@@ -34,7 +34,7 @@ double difference_left(const std::vector<double>& matrix, std::size_t n);
 double largest_sum(const std::vector<double>& matrix, std::size_t n);
 
 /// Returns why the placement has no such product; empty if it has one.
-std::string has_no_product(const std::vector<BlockPlacement>& placements);
+Message has_no_product(const std::vector<BlockPlacement>& placements);
 
 /// The constraint on every A of a stack.
 enum class CarryKind {

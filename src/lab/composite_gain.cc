@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -45,14 +43,14 @@ Check check_growth(const std::string& name, const Gains& gains, double spread) {
   for (const std::vector<double>& of_seed : gains.measured) sum += std::log(of_seed.back());
   const double lanes = static_cast<double>(gains.lanes);
   const double growth = (lanes - 2) * spread * spread / 2 * gains.sublayers.back();
-  Check check{.claim = fmt::format("{}: the gain, a geometric mean over seeds, grows at least as "
-                                   "fast as the gain of one vector",
-                                   name),
+  Check check{.claim = msg("{}: the gain, a geometric mean over seeds, grows at least as "
+                           "fast as the gain of one vector",
+                           name),
               .source = "docs/theory.md",
               .measured = std::exp(sum / static_cast<double>(gains.measured.size())),
               .low = std::exp(growth),
               .high = std::numeric_limits<double>::infinity()};
-  if (gains.measured.size() < kLeastSeeds) check.unmet = "a mean needs at least 4 seeds";
+  if (gains.measured.size() < kLeastSeeds) check.unmet = msg("a mean needs at least 4 seeds");
   return check;
 }
 
@@ -60,12 +58,12 @@ Check check_growth(const std::string& name, const Gains& gains, double spread) {
 Check check_bounded(const std::string& name, const Gains& gains, CarryKind kind) {
   const bool is_exact = kind == CarryKind::kIdentity;
   const double tolerance = is_exact ? 1e-9 : 0.02;
-  Check check{
-      .claim = fmt::format("{}: the gain is {} at every depth", name, is_exact ? "1" : "1 ± 0.02"),
-      .source = "Xie et al. 2025",
-      .measured = 1,
-      .low = 1 - tolerance,
-      .high = 1 + tolerance};
+  Check check{.claim = is_exact ? msg("{}: the gain is 1 at every depth", name)
+                                : msg("{}: the gain is 1 ± 0.02 at every depth", name),
+              .source = "Xie et al. 2025",
+              .measured = 1,
+              .low = 1 - tolerance,
+              .high = 1 + tolerance};
   for (const std::vector<double>& of_seed : gains.measured) {
     for (const double g : of_seed) {
       if (std::abs(g - 1) > std::abs(check.measured - 1)) check.measured = g;
@@ -77,17 +75,17 @@ Check check_bounded(const std::string& name, const Gains& gains, CarryKind kind)
 }  // namespace
 
 FigureResult composite_gain(const FigureOptions& options) {
-  Panel panel{.title = "Gain of the product of all A",
-              .x = {"sublayers"},
-              .y = {"largest sum of a row or column", AxisScale::kLog},
-              .caption =
-                  "A stream or a gradient can grow by up to this factor. Unconstrained numbers "
-                  "multiply like random matrices."};
+  Panel panel{
+      .title = msg("Gain of the product of all A"),
+      .x = {msg("sublayers")},
+      .y = {msg("largest sum of a row or column"), AxisScale::kLog},
+      .caption = msg("A stream or a gradient can grow by up to this factor. Unconstrained numbers "
+                     "multiply like random matrices.")};
   FigureResult result;
   for (const std::string& name : options.placements) {
     const std::vector<BlockPlacement> placements = parse_placements(name, options.layers[0]);
-    const std::string claim = fmt::format("{}: the gain equals that of its matrices A", name);
-    const std::string unmet = has_no_product(placements);
+    const Message claim = msg("{}: the gain equals that of its matrices A", name);
+    const Message unmet = has_no_product(placements);
     if (!unmet.empty()) {
       result.checks.push_back({.claim = claim, .source = "docs/theory.md", .unmet = unmet});
       continue;

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "lab/figures.h"
 #include "lab/training.h"
 
@@ -30,28 +28,29 @@ FigureResult depth(const FigureOptions& options) {
   const TrainedCurves trained(depth_plan(options), options);
   FigureResult result;
   result.panels = {
-      {.title = "The same number of steps at every depth",
-       .x = {"layers", AxisScale::kLog},
-       .y = {"loss after training, nats per byte"},
-       .caption = fmt::format(
+      {.title = msg("The same number of steps at every depth"),
+       .x = {msg("layers"), AxisScale::kLog},
+       .y = {msg("loss after training, nats per byte")},
+       .caption = msg(
            "Validation loss after {} steps at a learning rate of {}, warmed up over the first {}. "
            "With more steps, more of these stacks get below the loss of byte frequencies. Stacks "
            "whose branches change the skip little need few steps.",
            kDepthSteps, kDepthLearningRate, kDepthWarmUp),
        .measured = trained.losses(),
        .predicted = {trained.unigram_curve()}}};
-  const std::string unmet = options.width == 32 ? "" : "the claim is for width 32";
+  const Message unmet = options.width == 32 ? "" : msg("the claim is for width 32");
   for (const std::size_t layers : options.layers) {
     const double depth = static_cast<double>(layers);
-    auto claim = [&](const char* curve, const char* what, const char* source) {
-      return TrainedCurves::Claim{fmt::format("{}: {} layers {}", curve, layers, what), source,
-                                  curve, depth, unmet};
+    auto claim = [&](const char* curve, const Message& text, const char* source) {
+      return TrainedCurves::Claim{text, source, curve, depth, unmet};
     };
-    result.checks.push_back(trained.trains(claim("rezero", "train", "Bachlechner et al. 2020")));
-    result.checks.push_back(trained.trains(claim("scaled-branch", "train", "Noci et al. 2022")));
+    result.checks.push_back(trained.trains(
+        claim("rezero", msg("rezero: {} layers train", layers), "Bachlechner et al. 2020")));
+    result.checks.push_back(trained.trains(
+        claim("scaled-branch", msg("scaled-branch: {} layers train", layers), "Noci et al. 2022")));
     if (layers >= 24) {
-      result.checks.push_back(
-          trained.fails(claim("post", "do not train", "after Wang et al. 2022")));
+      result.checks.push_back(trained.fails(claim(
+          "post", msg("post: {} layers do not train", layers), msg("after Wang et al. 2022"))));
     }
   }
   return result;

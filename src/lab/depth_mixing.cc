@@ -1,7 +1,5 @@
 #include "theory/depth_mixing.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -57,15 +55,15 @@ Mixing mixing_of(const std::vector<BlockPlacement>& placements, const MixDraw& d
   return m;
 }
 
-std::string reader(const Mixing& m, std::size_t row) {
-  return row + 1 < m.predicted.size() ? fmt::format("sublayer {}", row + 1) : "the exit";
+Message reader(const Mixing& m, std::size_t row) {
+  return row + 1 < m.predicted.size() ? msg("sublayer {}", row + 1) : msg("the exit");
 }
-std::string source(std::size_t column) {
-  return column > 0 ? fmt::format("sublayer {}", column) : "x";
+Message source(std::size_t column) {
+  return column > 0 ? msg("sublayer {}", column) : "x";
 }
 
 /// The largest difference of two entries, relative to the largest entry of their row.
-Check check_entries(std::string claim, const Mixing& m, double tolerance) {
+Check check_entries(Message claim, const Mixing& m, double tolerance) {
   Check check{.claim = std::move(claim), .source = "docs/theory.md", .high = tolerance};
   for (std::size_t l = 0; l < m.predicted.size(); ++l) {
     double largest = 0;
@@ -74,9 +72,8 @@ Check check_entries(std::string claim, const Mixing& m, double tolerance) {
       const double error = std::abs(m.measured[l][j] - m.predicted[l][j]) / largest;
       if (std::isnan(check.measured) || error < check.measured) continue;
       check.measured = error;
-      check.detail =
-          fmt::format("{} reads {:.4g} of {}, predicted {:.4g}: off by {:.2g}", reader(m, l),
-                      m.measured[l][j], source(j), m.predicted[l][j], error);
+      check.detail = msg("{} reads {:.4g} of {}, predicted {:.4g}: off by {:.2g}", reader(m, l),
+                         m.measured[l][j], source(j), m.predicted[l][j], error);
     }
   }
   return check;
@@ -112,19 +109,19 @@ HeatMap map(std::string name, const std::vector<std::vector<double>>& m) {
 /// M as predicted by theory next to the measured one.
 Panel map_panel(const std::string& title, const Mixing& m) {
   Panel panel{.title = title,
-              .x = {"source: x and the sublayers"},
-              .y = {"reader: the sublayers and the exit"},
-              .caption =
+              .x = {msg("source: x and the sublayers")},
+              .y = {msg("reader: the sublayers and the exit")},
+              .caption = msg(
                   "The matrix M at the start of training. In each row, 1 marks the source with the "
-                  "largest weight.",
-              .maps = {map("predicted", m.predicted), map("measured", m.measured)},
-              .value = "weight, relative to the largest in its row"};
+                  "largest weight."),
+              .maps = {map(msg("predicted"), m.predicted), map(msg("measured"), m.measured)},
+              .value = msg("weight, relative to the largest in its row")};
   panel.x.names = {"x"};
   for (std::size_t l = 1; l < m.predicted.size(); ++l) {
     panel.x.names.push_back(std::to_string(l));
     panel.y.names.push_back(std::to_string(l));
   }
-  panel.y.names.emplace_back("exit");
+  panel.y.names.emplace_back(msg("exit"));
   return panel;
 }
 
@@ -134,23 +131,25 @@ FigureResult depth_mixing(const FigureOptions& options) {
   FigureResult result;
   const auto last_row = [](const char* title, const char* caption) {
     return Panel{.title = title,
-                 .x = {"source: 0 is x, then the sublayers"},
-                 .y = {"weight"},
+                 .x = {msg("source: 0 is x, then the sublayers")},
+                 .y = {msg("weight")},
                  .caption = caption};
   };
   Panel at_start = last_row(
-      "The last sublayer",
-      "Pre-norm gives all sources the same weight; post-norm forgets sublayers far below.");
-  Panel of_drawn = last_row("The last sublayer, with random numbers",
-                            "A random number from N(0, 0.3²) is added to each learned number.");
+      msg("The last sublayer"),
+      msg("Pre-norm gives all sources the same weight; post-norm forgets sublayers far below."));
+  Panel of_drawn =
+      last_row(msg("The last sublayer, with random numbers"),
+               msg("A random number from N(0, 0.3²) is added to each learned number."));
   for (const std::string& name : options.placements) {
     const std::vector<BlockPlacement> placements = parse_placements(name, options.layers[0]);
-    const std::string claim = fmt::format("{}: sublayers read what theory predicts", name);
+    const Message claim = msg("{}: sublayers read what theory predicts", name);
     if (!theory::covers_stream(placements)) {
       result.checks.push_back(
           {.claim = claim,
            .source = "docs/theory.md",
-           .unmet = "the theory covers neither gates nor lanes that are parts of the features"});
+           .unmet =
+               msg("the theory covers neither gates nor lanes that are parts of the features")});
       continue;
     }
     const auto add_curves = [&](Panel& panel, const Mixing& m) {
@@ -162,12 +161,12 @@ FigureResult depth_mixing(const FigureOptions& options) {
     result.panels.push_back(map_panel(name, start));
     add_curves(at_start, start);
     const double tolerance = has_sinkhorn(placements) ? kSinkhornTolerance : kMixingTolerance;
-    result.checks.push_back(check_entries(claim + ", at the start", start, tolerance));
+    result.checks.push_back(check_entries(msg("{}, at the start", claim), start, tolerance));
     if (!start.has_learned) continue;
     const Mixing drawn =
         mixing_of(placements, {.spread = kSpread, .seed = options.seed}, options.bug);
     add_curves(of_drawn, drawn);
-    result.checks.push_back(check_entries(claim + ", with random numbers", drawn, tolerance));
+    result.checks.push_back(check_entries(msg("{}, with random numbers", claim), drawn, tolerance));
   }
   for (Panel& panel : {std::ref(at_start), std::ref(of_drawn)}) {
     if (!panel.measured.empty()) result.panels.push_back(std::move(panel));

@@ -14,7 +14,7 @@
 namespace addnorm::lab {
 namespace {
 
-constexpr char kEpsilonSource[] = "docs/theory.md";
+constexpr const char* kEpsilonSource = "docs/theory.md";
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 std::vector<double> decades(int first, int last) {
@@ -49,19 +49,19 @@ void add_deviations(Panel& panel, const NormOptions& norm, const std::string& na
 }
 
 void add_places(FigureResult& result, const FigureOptions& options) {
-  Panel panel{.title = "Where ε outweighs the variance of a row",
-              .x = {"standard deviation σ of the row", AxisScale::kLog},
-              .y = {"standard deviation of the output", AxisScale::kLog},
-              .caption =
+  Panel panel{.title = msg("Where ε outweighs the variance of a row"),
+              .x = {msg("standard deviation σ of the row"), AxisScale::kLog},
+              .y = {msg("standard deviation of the output"), AxisScale::kLog},
+              .caption = msg(
                   "A norm is meant to give standard deviation 1. Added to the variance, ε shrinks "
-                  "rows with σ below √ε; added to the deviation, only rows with σ below ε."};
+                  "rows with σ below √ε; added to the deviation, only rows with σ below ε.")};
   for (const auto& [at, text] : kPlaces) {
     for (const double epsilon : kEpsilons) {
       add_deviations(panel, {.epsilon = epsilon, .epsilon_at = at},
                      fmt::format("{}, ε = {:g}", text, epsilon), options);
-      result.checks.push_back(check_curve(
-          fmt::format("The output of a row has deviation σ ÷ ({}), ε = {:g}", text, epsilon),
-          kEpsilonSource, panel.measured.back(), panel.predicted.back()));
+      result.checks.push_back(
+          check_curve(msg("The output of a row has deviation σ ÷ ({}), ε = {:g}", text, epsilon),
+                      kEpsilonSource, panel.measured.back(), panel.predicted.back()));
     }
   }
   result.panels.push_back(std::move(panel));
@@ -115,12 +115,12 @@ double predicted_error(const theory::StorageFormat& format, double sigma) {
 }
 
 /// Counts the places where only one of the two curves has a number.
-Check check_gaps(std::string claim, std::string source, const Series& measured,
+Check check_gaps(Message claim, Message source, const Series& measured,
                  const std::vector<double>& predicted) {
   Check check{.claim = std::move(claim), .source = std::move(source)};
   for (std::size_t i = 0; i < measured.x.size(); ++i) {
     if (std::isfinite(measured.y[i]) == std::isfinite(predicted[i])) continue;
-    if (check.measured++ == 0) check.detail = fmt::format("first at {:g}", measured.x[i]);
+    if (check.measured++ == 0) check.detail = msg("first at {:g}", measured.x[i]);
   }
   return check;
 }
@@ -132,13 +132,12 @@ void add_storage(FigureResult& result, const FigureOptions& options) {
   const double factor = 1 + 5 / std::sqrt(n) + 2 / static_cast<double>(options.width);
   const NormOptions norm = post_norm_plan(kTinyEpsilon, options.width, options.bug).block.norm;
   const std::vector<double> sigmas = decades(-9, 5);
-  Panel panel{.title = "Rows stored in 16 bits",
-              .x = {"standard deviation σ of the row", AxisScale::kLog},
-              .y = {"error of the output", AxisScale::kLog},
-              .caption =
-                  "Statistics are computed in float32. bfloat16 is coarse everywhere; "
-                  "float16 is finer, but rounds small rows to 0 (error 1) and has no "
-                  "number above 65504: there the row becomes NaN, a gap."};
+  Panel panel{.title = msg("Rows stored in 16 bits"),
+              .x = {msg("standard deviation σ of the row"), AxisScale::kLog},
+              .y = {msg("error of the output"), AxisScale::kLog},
+              .caption = msg("Statistics are computed in float32. bfloat16 is coarse everywhere; "
+                             "float16 is finer, but rounds small rows to 0 (error 1) and has no "
+                             "number above 65504: there the row becomes NaN, a gap.")};
   for (const Storage& storage : kStorages) {
     const auto draws = draws_of(options, sigmas, [&](double sigma, TorchGenerator& generator) {
       Matrix<float> x(kRows, options.width);
@@ -149,12 +148,12 @@ void add_storage(FigureResult& result, const FigureOptions& options) {
         mapped(sigmas, [&](double sigma) { return predicted_error(storage.format, sigma); });
     panel.measured.push_back(rms_curve(storage.name, sigmas, draws));
     panel.predicted.push_back(within_factor(storage.name, sigmas, expected, factor));
-    result.checks.push_back(check_curve(
-        fmt::format("{}: the error is that of rounding the input and the output", storage.name),
-        kEpsilonSource, panel.measured.back(), panel.predicted.back()));
+    result.checks.push_back(
+        check_curve(msg("{}: the error is that of rounding the input and the output", storage.name),
+                    kEpsilonSource, panel.measured.back(), panel.predicted.back()));
     result.checks.push_back(check_gaps(
-        fmt::format("{}: only rows whose σ overflows are lost, from {:g} on", storage.name,
-                    storage.format.overflows_from),
+        msg("{}: only rows whose σ overflows are lost, from {:g} on", storage.name,
+            storage.format.overflows_from),
         "IEEE 754", panel.measured.back(),
         mapped(sigmas, [&](double sigma) { return theory::stored(storage.format, sigma); })));
   }
@@ -191,25 +190,25 @@ void add_half_statistics(FigureResult& result, const FigureOptions& options) {
     half_expected.push_back(
         or_gap(theory::stored_statistics_output(theory::kFloat16Format, a, kNorm.epsilon)));
   }
-  Panel panel{.title = "Statistics computed in float16",
-              .x = {"size of the values, ±a", AxisScale::kLog},
-              .y = {"standard deviation of the output"},
-              .caption =
+  Panel panel{.title = msg("Statistics computed in float16"),
+              .x = {msg("size of the values, ±a"), AxisScale::kLog},
+              .y = {msg("standard deviation of the output")},
+              .caption = msg(
                   "ε is 1e-12. In float16 a² overflows from a = 256 on, and the output is 0; up to "
-                  "a = 2^-13, both a² and ε underflow, and the output is divided by 0: a gap.",
+                  "a = 2^-13, both a² and ε underflow, and the output is divided by 0: a gap."),
               .measured = {{"float32", sizes, sound}, {"float16", sizes, half}},
               .predicted = {within_factor("float32", sizes, sound_expected, 1 + kHalfRounding),
                             within_factor("float16", sizes, half_expected, 1 + kHalfRounding)}};
   result.checks.push_back(
-      check_curve("Statistics in float32 are right for every value that float16 can store",
+      check_curve(msg("Statistics in float32 are right for every value that float16 can store"),
                   kEpsilonSource, panel.measured[0], panel.predicted[0]));
-  result.checks.push_back(check_curve("Statistics in float16 give 0 from |x − μ| = 256 on",
+  result.checks.push_back(check_curve(msg("Statistics in float16 give 0 from |x − μ| = 256 on"),
                                       kEpsilonSource, panel.measured[1], panel.predicted[1]));
-  result.checks.push_back(check_gaps("Statistics in float32 give a number unless x overflows",
+  result.checks.push_back(check_gaps(msg("Statistics in float32 give a number unless x overflows"),
                                      kEpsilonSource, panel.measured[0], sound_expected));
   result.checks.push_back(
-      check_gaps("Statistics in float16 also give no number up to |x − μ| = 2^-13", kEpsilonSource,
-                 panel.measured[1], half_expected));
+      check_gaps(msg("Statistics in float16 also give no number up to |x − μ| = 2^-13"),
+                 kEpsilonSource, panel.measured[1], half_expected));
   result.panels.push_back(std::move(panel));
 }
 

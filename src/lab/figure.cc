@@ -273,27 +273,26 @@ std::vector<CurvePoint> common_points(const Series& measured, const Series& pred
 }
 
 /// Records the point if no earlier point was farther.
-void note(const CurvePoint& point, double distance, const std::string& uncertainty, Check& check) {
+void note(const CurvePoint& point, double distance, const Message& value, Check& check) {
   if (distance < check.measured || (distance == check.measured && !check.detail.empty())) return;
   check.measured = distance;
-  const std::string place = point.is_alone ? "measured" : fmt::format("farthest at {:g}:", point.x);
-  check.detail = fmt::format("{} {:.4g}{}, allowed {:.4g} to {:.4g}", place, point.value,
-                             uncertainty, point.low, point.high);
+  check.detail = point.is_alone
+                     ? msg("measured {}, allowed {:.4g} to {:.4g}", value, point.low, point.high)
+                     : msg("farthest at {:g}: {}, allowed {:.4g} to {:.4g}", point.x, value,
+                           point.low, point.high);
 }
 
 }  // namespace
 
-Check check_curve(std::string claim, std::string source, const Series& measured,
-                  const Series& predicted) {
+Check check_curve(Message claim, Message source, const Series& measured, const Series& predicted) {
   Check check{.claim = std::move(claim), .source = std::move(source), .high = 1};
   for (const CurvePoint& p : common_points(measured, predicted)) {
-    note(p, p.distance(p.value), "", check);
+    note(p, p.distance(p.value), Message::number(fmt::format("{:.4g}", p.value)), check);
   }
   return check;
 }
 
-Check check_mean(std::string claim, std::string source, const Series& measured,
-                 const Series& predicted) {
+Check check_mean(Message claim, Message source, const Series& measured, const Series& predicted) {
   Check check{.claim = std::move(claim), .source = std::move(source), .high = 1};
   std::size_t judged = 0;
   std::vector<CurvePoint> points = common_points(measured, predicted);
@@ -304,18 +303,18 @@ Check check_mean(std::string claim, std::string source, const Series& measured,
     const double distance = p.distance(toward(p.middle, p.value, p.error));
     if (distance <= 1 && !p.is_certain()) continue;
     ++judged;
-    note(p, distance, fmt::format(" ± {:.2g}", p.error), check);
+    note(p, distance, msg("{:.4g} ± {:.2g}", p.value, p.error), check);
   }
   const auto has_no_error = [](const CurvePoint& p) {
     return std::isfinite(p.value) && std::isnan(p.error);
   };
   if (std::ranges::any_of(points, has_no_error)) {
-    check.unmet = fmt::format("a mean needs at least {} seeds", kLeastDraws);
+    check.unmet = msg("a mean needs at least {} seeds", kLeastDraws);
   } else if (judged == 0) {
-    check.unmet = "the seeds differ by more than the tolerance";
+    check.unmet = msg("the seeds differ by more than the tolerance");
   } else if (judged < points.size()) {
-    check.detail += fmt::format("; {} of {} points are too uncertain to judge",
-                                points.size() - judged, points.size());
+    check.detail = msg("{}; {} of {} points are too uncertain to judge", check.detail,
+                       points.size() - judged, points.size());
   }
   return check;
 }

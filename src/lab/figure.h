@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/message.h"
 #include "lab/chart.h"
 #include "lab/silent_bug.h"
 
@@ -16,11 +17,11 @@
 
 namespace addnorm::lab {
 
-/// A chart before its series have colours.
+/// A chart before its series have colours. The names in it are ids of messages (base/message.h).
 struct Panel {
-  std::string title;
+  Message title;
   Axis x, y;
-  std::string caption;
+  Message caption;
   std::vector<Series> measured = {};
   std::vector<Series> predicted = {};  ///< of the measured curves with the same names
   std::vector<HeatMap> maps = {};      ///< instead of curves
@@ -34,13 +35,13 @@ constexpr std::array<std::string_view, 3> names_of(Verdict) {
 
 /// A statement of theory or the literature as a number that must lie between two limits.
 struct Check {
-  std::string claim;
-  std::string source;
+  Message claim;
+  Message source;
   double measured = 0;
   double low = 0;
   double high = 0;
-  std::string detail = {};  ///< for a curve: its point farthest from the prediction
-  std::string unmet = {};   ///< the assumption of the claim that does not hold; empty: all hold
+  Message detail = {};  ///< for a curve: its point farthest from the prediction
+  Message unmet = {};   ///< the assumption of the claim that does not hold; empty: all hold
 
   Verdict verdict() const;
 };
@@ -123,12 +124,10 @@ Series within_factor(std::string name, std::vector<double> x, std::vector<double
 
 /// Checks that the curve is between low and high at every x of both. The check's value is its
 /// largest distance from the prediction, relative to the allowed distance: from 0 to 1.
-Check check_curve(std::string claim, std::string source, const Series& measured,
-                  const Series& predicted);
+Check check_curve(Message claim, Message source, const Series& measured, const Series& predicted);
 /// The same for an expected value: a mean over seeds is inside if it is within four standard errors
 /// of the range. A point whose four standard errors exceed twice the allowed distance is not
 /// judged. The check is not applicable if this holds everywhere, or with fewer than four seeds.
-Check check_mean(std::string claim, std::string source, const Series& measured,
-                 const Series& predicted);
+Check check_mean(Message claim, Message source, const Series& measured, const Series& predicted);
 
 }  // namespace addnorm::lab

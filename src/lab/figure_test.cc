@@ -48,7 +48,7 @@ TEST(Check, OfACurveAsksForEveryPoint) {
   const Series predicted{"c", {1, 2}, {1, 1}, {0, 0}, {2, 2}};
   const Check check = check_curve("claim", "source", measured, predicted);
   EXPECT_DOUBLE_EQ(check.measured, 8);
-  EXPECT_THAT(check.detail, HasSubstr("farthest at 2: 9, allowed 0 to 2"));
+  EXPECT_THAT(check.detail.text(), HasSubstr("farthest at 2: 9, allowed 0 to 2"));
 }
 
 TEST(Check, OfAMeanForgivesFourStandardErrors) {

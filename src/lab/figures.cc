@@ -20,36 +20,38 @@ std::vector<std::string> placement_names() {
 
 constexpr Figure kFigures[] = {
     {.name = "gradient-flow",
-     .title = "What residual and norm do for the gradient",
-     .question = "Does the gradient reach the first layer, with and without a residual, with and "
-                 "without a norm?",
+     .title = msg("What residual and norm do for the gradient"),
+     .question =
+         msg("Does the gradient reach the first layer, with and without a residual, with and "
+             "without a norm?"),
      .source = "He et al. 2016; Schoenholz et al. 2017",
      .defaults = [] { return FigureOptions{.layers = {12}, .width = 128, .seeds = 8}; },
      .most_layers = 96,
      .run = gradient_flow},
     {.name = "layer-vs-batch",
-     .title = "LayerNorm and BatchNorm",
-     .question = "Which values does each of them normalize together, and what follows for small "
-                 "batches and for sequences of different lengths?",
-     .source = "Ba et al. 2016; Ioffe and Szegedy 2015",
+     .title = msg("LayerNorm and BatchNorm"),
+     .question =
+         msg("Which values does each of them normalize together, and what follows for small "
+             "batches and for sequences of different lengths?"),
+     .source = msg("Ba et al. 2016; Ioffe and Szegedy 2015"),
      .defaults = [] { return FigureOptions{.width = 64, .seeds = 8}; },
      .run = layer_vs_batch},
     {.name = "pipeline",
-     .title = "One token on its way through Add & Norm",
-     .question = "What does each step of a sublayer do to a token?",
+     .title = msg("One token on its way through Add & Norm"),
+     .question = msg("What does each step of a sublayer do to a token?"),
      .source = "Vaswani et al. 2017",
      .defaults = [] { return FigureOptions{.width = 64}; },
      .run = pipeline},
     {.name = "layernorm",
-     .title = "What LayerNorm does to a token",
-     .question =
-         "How does LayerNorm change a token's features, and which changes of a token does it undo?",
+     .title = msg("What LayerNorm does to a token"),
+     .question = msg("How does LayerNorm change a token's features, and which changes of a token "
+                     "does it undo?"),
      .source = "Ba et al. 2016",
      .defaults = [] { return FigureOptions{.width = 512, .seeds = 8}; },
      .run = layernorm},
     {.name = "placement",
-     .title = "Pre-norm against post-norm",
-     .question = "How large is the gradient of a deep stack before its first step?",
+     .title = msg("Pre-norm against post-norm"),
+     .question = msg("How large is the gradient of a deep stack before its first step?"),
      .source = "Xiong et al. 2020; Wang et al. 2022",
      .defaults =
          [] {
@@ -61,9 +63,9 @@ constexpr Figure kFigures[] = {
      .most_layers = 96,
      .run = placement},
     {.name = "variance",
-     .title = "How the stream's variance grows with depth",
-     .question = "What does each layer add to the residual stream?",
-     .source = "Xiong et al. 2020, lemma 2; Liu et al. 2022; Sun et al. 2025",
+     .title = msg("How the stream's variance grows with depth"),
+     .question = msg("What does each layer add to the residual stream?"),
+     .source = msg("Xiong et al. 2020, lemma 2; Liu et al. 2022; Sun et al. 2025"),
      .defaults =
          [] {
            return FigureOptions{.layers = {48},
@@ -74,14 +76,14 @@ constexpr Figure kFigures[] = {
      .most_layers = 96,
      .run = variance},
     {.name = "instability",
-     .title = "F × 1 to F × 1000",
-     .question = "A sublayer's output F(x) becomes much too large: does the norm repair it?",
-     .source = "Ba et al. 2016, section 5.1",
+     .title = msg("F × 1 to F × 1000"),
+     .question = msg("A sublayer's output F(x) becomes much too large: does the norm repair it?"),
+     .source = msg("Ba et al. 2016, section 5.1"),
      .defaults = [] { return FigureOptions{.seeds = 8}; },
      .run = instability},
     {.name = "warm-up",
-     .title = "What warm-up is for",
-     .question = "Which stacks train without learning-rate warm-up?",
+     .title = msg("What warm-up is for"),
+     .question = msg("Which stacks train without learning-rate warm-up?"),
      .source = "Xiong et al. 2020",
      .defaults =
          [] {
@@ -92,9 +94,9 @@ constexpr Figure kFigures[] = {
      .trains = true,
      .run = warm_up},
     {.name = "learning-rate",
-     .title = "Which learning rates a norm allows",
-     .question = "How high may the learning rate be, with and without a norm?",
-     .source = "Ioffe and Szegedy 2015",
+     .title = msg("Which learning rates a norm allows"),
+     .question = msg("How high may the learning rate be, with and without a norm?"),
+     .source = msg("Ioffe and Szegedy 2015"),
      .defaults =
          [] {
            return FigureOptions{
@@ -104,8 +106,8 @@ constexpr Figure kFigures[] = {
      .trains = true,
      .run = learning_rate},
     {.name = "rank-collapse",
-     .title = "How attention makes tokens alike",
-     .question = "Are tokens still different from each other after many layers?",
+     .title = msg("How attention makes tokens alike"),
+     .question = msg("Are tokens still different from each other after many layers?"),
      .source = "Dong et al. 2021; Noci et al. 2022",
      .defaults =
          [] {
@@ -117,9 +119,9 @@ constexpr Figure kFigures[] = {
      .most_layers = 96,
      .run = rank_collapse},
     {.name = "placements",
-     .title = "All placements side by side",
-     .question = "What does each arrangement do to stream, gradient and loss?",
-     .source = "ARCHITECTURE.md, the table of placements",
+     .title = msg("All placements side by side"),
+     .question = msg("What does each arrangement do to stream, gradient and loss?"),
+     .source = msg("ARCHITECTURE.md, the table of placements"),
      .defaults =
          [] {
            return FigureOptions{
@@ -129,8 +131,8 @@ constexpr Figure kFigures[] = {
      .trains = true,
      .run = placements},
     {.name = "depth",
-     .title = "Which stacks still train when they are deep",
-     .question = "How deep can a stack be and still learn in its first steps?",
+     .title = msg("Which stacks still train when they are deep"),
+     .question = msg("How deep can a stack be and still learn in its first steps?"),
      .source = "Bachlechner et al. 2020; Noci et al. 2022",
      .defaults =
          [] {
@@ -143,20 +145,20 @@ constexpr Figure kFigures[] = {
      .trains = true,
      .run = depth},
     {.name = "epsilon",
-     .title = "Small rows, large rows, and 16 bits",
-     .question = "Which rows does a norm not bring to standard deviation 1?",
+     .title = msg("Small rows, large rows, and 16 bits"),
+     .question = msg("Which rows does a norm not bring to standard deviation 1?"),
      .source = "docs/numerics.md; IEEE 754",
      .defaults = [] { return FigureOptions{.width = 512, .seeds = 8}; },
      .run = epsilon},
     {.name = "norm-backward",
-     .title = "What LayerNorm does to the gradient",
-     .question = "Which part of a gradient passes a norm, and how large is it?",
+     .title = msg("What LayerNorm does to the gradient"),
+     .question = msg("Which part of a gradient passes a norm, and how large is it?"),
      .source = "Xu et al. 2019",
      .defaults = [] { return FigureOptions{.width = 64, .seeds = 8}; },
      .run = norm_backward},
     {.name = "depth-mixing",
-     .title = "What a sublayer reads of earlier sublayers",
-     .question = "How much does a sublayer read of each sublayer before it?",
+     .title = msg("What a sublayer reads of earlier sublayers"),
+     .question = msg("How much does a sublayer read of each sublayer before it?"),
      .source = "arXiv 2603.15031; Zhu et al. 2024",
      .defaults =
          [] {
@@ -167,8 +169,9 @@ constexpr Figure kFigures[] = {
      .most_layers = 96,
      .run = depth_mixing},
     {.name = "lanes",
-     .title = "Do the lanes stay different?",
-     .question = "What is left of the differences between the lanes of a stream after many layers?",
+     .title = msg("Do the lanes stay different?"),
+     .question =
+         msg("What is left of the differences between the lanes of a stream after many layers?"),
      .source = "Xie et al. 2025; arXiv 2601.05732",
      .defaults =
          [] {
@@ -179,9 +182,9 @@ constexpr Figure kFigures[] = {
      .most_layers = 96,
      .run = lanes},
     {.name = "composite-gain",
-     .title = "How much a stream of lanes amplifies",
+     .title = msg("How much a stream of lanes amplifies"),
      .question =
-         "How large is the product of the matrices that carry the lanes from layer to layer?",
+         msg("How large is the product of the matrices that carry the lanes from layer to layer?"),
      .source = "Xie et al. 2025",
      .defaults =
          [] {
@@ -192,9 +195,10 @@ constexpr Figure kFigures[] = {
      .most_layers = 96,
      .run = composite_gain},
     {.name = "post-norm-revived",
-     .title = "Post-norm revived",
-     .question = "How much of a gradient reaches x along the skip connections alone? The gradient "
-                 "through the sublayers is not counted.",
+     .title = msg("Post-norm revived"),
+     .question =
+         msg("How much of a gradient reaches x along the skip connections alone? The gradient "
+             "through the sublayers is not counted."),
      .source = "Wang et al. 2022; Xie et al. 2023; arXiv 2601.19895",
      .defaults =
          [] {
@@ -207,8 +211,9 @@ constexpr Figure kFigures[] = {
      .most_layers = 96,
      .run = post_norm_revived},
     {.name = "norm-kinds-by-depth",
-     .title = "Norms that divide, and norms that squash",
-     .question = "How does the gradient grow with depth, with LayerNorm, RMSNorm, DyT and Derf?",
+     .title = msg("Norms that divide, and norms that squash"),
+     .question =
+         msg("How does the gradient grow with depth, with LayerNorm, RMSNorm, DyT and Derf?"),
      .source = "Zhu et al. 2025; arXiv 2512.10938; arXiv 2604.11890",
      .defaults =
          [] {

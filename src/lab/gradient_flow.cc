@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "lab/figures.h"
 #include "lab/stack_sample.h"
 
@@ -17,26 +15,25 @@ struct Arrangement {
 
 /// Returns the four combinations with and without residual and norm.
 std::vector<Arrangement> arrangements(std::size_t layers) {
-  Arrangement norm_alone{"norm alone", parse_placements("post", layers), "keeps its size", 0.05,
-                         20};
+  Arrangement norm_alone{msg("norm alone"), parse_placements("post", layers), msg("keeps its size"),
+                         0.05, 20};
   for (BlockPlacement& block : norm_alone.placements) {
     block.attention.skip = block.feed_forward.skip = find_placement("plain").skip;
   }
-  return {{"neither", parse_placements("plain", layers), "vanishes", 0, 0.02},
+  return {{msg("neither"), parse_placements("plain", layers), msg("vanishes"), 0, 0.02},
           norm_alone,
-          {"residual alone", parse_placements("none", layers), "explodes", 10, 1e30},
-          {"post-norm", parse_placements("post", layers), "keeps its size", 0.05, 20},
-          {"pre-norm", parse_placements("pre", layers), "keeps its size", 0.05, 20}};
+          {msg("residual alone"), parse_placements("none", layers), msg("explodes"), 10, 1e30},
+          {msg("post-norm"), parse_placements("post", layers), msg("keeps its size"), 0.05, 20},
+          {msg("pre-norm"), parse_placements("pre", layers), msg("keeps its size"), 0.05, 20}};
 }
 
 Check check_fate(const Arrangement& a, const Series& gradient, std::size_t layers) {
-  Check check{
-      .claim = fmt::format("{}: the gradient {} on its way to the first layer", a.name, a.fate),
-      .source = "after Schoenholz et al. 2017",
-      .measured = gradient.y[0],
-      .low = a.least,
-      .high = a.most};
-  if (layers != 12) check.unmet = "the limits apply to 12 layers";
+  Check check{.claim = msg("{}: the gradient {} on its way to the first layer", a.name, a.fate),
+              .source = msg("after Schoenholz et al. 2017"),
+              .measured = gradient.y[0],
+              .low = a.least,
+              .high = a.most};
+  if (layers != 12) check.unmet = msg("the limits apply to 12 layers");
   return check;
 }
 
@@ -44,18 +41,18 @@ Check check_fate(const Arrangement& a, const Series& gradient, std::size_t layer
 
 FigureResult gradient_flow(const FigureOptions& options) {
   FigureResult result;
-  Panel gradient{.title = "The gradient on its way back",
-                 .x = {"layer"},
-                 .y = {"root mean square", AxisScale::kLog},
-                 .caption =
-                     "The gradient of the loss with respect to each layer's input. It is 1 where "
+  Panel gradient{
+      .title = msg("The gradient on its way back"),
+      .x = {msg("layer")},
+      .y = {msg("root mean square"), AxisScale::kLog},
+      .caption = msg("The gradient of the loss with respect to each layer's input. It is 1 where "
                      "it starts: after the last layer, or after pre-norm's final norm, which "
-                     "divides it by the size of the stream."};
+                     "divides it by the size of the stream.")};
   Panel stream{
-      .title = "The signal on its way forward",
-      .x = {"layer"},
-      .y = {"root mean square", AxisScale::kLog},
-      .caption = "The input of each layer; the last point is the output of the last layer."};
+      .title = msg("The signal on its way forward"),
+      .x = {msg("layer")},
+      .y = {msg("root mean square"), AxisScale::kLog},
+      .caption = msg("The input of each layer; the last point is the output of the last layer.")};
   for (const Arrangement& a : arrangements(options.layers[0])) {
     const StackSample sample(wide_stack(a.placements, options.width), options);
     result.checks.push_back(

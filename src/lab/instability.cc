@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,7 +11,7 @@
 namespace addnorm::lab {
 namespace {
 
-constexpr char kInstabilitySource[] = "docs/theory.md";
+constexpr const char* kInstabilitySource = "docs/theory.md";
 constexpr std::size_t kFeatures = 5;
 constexpr std::size_t kTokensPerSeed = 1000;  // for each seed
 constexpr std::size_t kGradientTokens = 200;  // number of first tokens with a gradient
@@ -149,38 +147,38 @@ struct QuantityText {
   const char* claim_off;  ///< claim without it
 };
 constexpr QuantityText kTexts[] = {
-    {kStableCosine, "Is the output unchanged?", "cosine with the output for F × 1",
-     "1 means the same direction. Without a residual the norm removes the factor; with one, only F "
-     "is scaled, so x̂ turns towards F.",
-     AxisScale::kLinear, "x̂ turns away from the stable x̂ as the moments of x and F predict",
-     "x̂ equals the stable x̂ for every factor"},
-    {kBranchCosine, "Does the output still contain x?", "cosine with LayerNorm(F)",
-     "At 1 the output is that of F alone: x has become negligible or, without a residual, was "
-     "never part of it.",
-     AxisScale::kLinear, "x̂ turns towards LayerNorm(F) as the moments of x and F predict",
-     "x̂ equals LayerNorm(F)"},
-    {kGrowth, "The deviation that the norm divides by", "relative to F × 1",
-     "It grows in proportion to F, with a residual as soon as F outweighs x; this keeps the norm's "
-     "output in range.",
-     AxisScale::kLog, "σ grows as √(σx² + 2k·cov + k²·σF²)", "σ grows as k"},
-    {kJacobian, "The gradient through the norm", "size of the derivative",
-     "It is divided by the same deviation: beside a large F, x gets a small gradient.",
-     AxisScale::kLog, "the gradient through the norm is √(d − 2)/σ",
-     "the gradient through the norm is √(d − 2)/(k·σF)"},
+    {kStableCosine, msg("Is the output unchanged?"), msg("cosine with the output for F × 1"),
+     msg("1 means the same direction. Without a residual the norm removes the factor; with one, "
+         "only F is scaled, so x̂ turns towards F."),
+     AxisScale::kLinear, msg("x̂ turns away from the stable x̂ as the moments of x and F predict"),
+     msg("x̂ equals the stable x̂ for every factor")},
+    {kBranchCosine, msg("Does the output still contain x?"), msg("cosine with LayerNorm(F)"),
+     msg("At 1 the output is that of F alone: x has become negligible or, without a residual, was "
+         "never part of it."),
+     AxisScale::kLinear, msg("x̂ turns towards LayerNorm(F) as the moments of x and F predict"),
+     msg("x̂ equals LayerNorm(F)")},
+    {kGrowth, msg("The deviation that the norm divides by"), msg("relative to F × 1"),
+     msg("It grows in proportion to F, with a residual as soon as F outweighs x; this keeps the "
+         "norm's output in range."),
+     AxisScale::kLog, msg("σ grows as √(σx² + 2k·cov + k²·σF²)"), msg("σ grows as k")},
+    {kJacobian, msg("The gradient through the norm"), msg("size of the derivative"),
+     msg("It is divided by the same deviation: beside a large F, x gets a small gradient."),
+     AxisScale::kLog, msg("the gradient through the norm is √(d − 2)/σ"),
+     msg("the gradient through the norm is √(d − 2)/(k·σF)")},
 };
 
 void add_curves(FigureResult& result, Residual residual, const Medians& run) {
   const bool on = residual == Residual::kOn;
-  const char* name = on ? "residual on" : "residual off";
+  const char* name = on ? msg("residual on") : msg("residual off");
   for (std::size_t i = 0; i < std::size(kTexts); ++i) {
     const QuantityText& text = kTexts[i];
     Panel& panel = result.panels[i];
     const Series line = curve(run.predicted, text.quantity, name);
     panel.measured.push_back(curve(run.measured, text.quantity, name));
     panel.predicted.push_back(within_factor(name, line.x, line.y, 1 + kInstabilityRounding));
-    result.checks.push_back(
-        check_curve(fmt::format("{}: {}", name, on ? text.claim_on : text.claim_off),
-                    kInstabilitySource, panel.measured.back(), panel.predicted.back()));
+    result.checks.push_back(check_curve(msg("{}: {}", name, on ? text.claim_on : text.claim_off),
+                                        kInstabilitySource, panel.measured.back(),
+                                        panel.predicted.back()));
   }
 }
 
@@ -192,9 +190,11 @@ struct KnownMedian {
   double value, half_digit, spread;
 };
 constexpr KnownMedian kKnown[] = {
-    {kStableCosine, "F × 10: the median cosine with the stable x̂ is 0.81", 0.81, 0.005, 0.0075},
-    {kBranchCosine, "F × 10: the median cosine with LayerNorm(F) is 0.996", 0.996, 0.0005, 0.00013},
-    {kGrowth, "F × 10: the median deviation grows 7.1 times", 7.1, 0.05, 0.085},
+    {kStableCosine, msg("F × 10: the median cosine with the stable x̂ is 0.81"), 0.81, 0.005,
+     0.0075},
+    {kBranchCosine, msg("F × 10: the median cosine with LayerNorm(F) is 0.996"), 0.996, 0.0005,
+     0.00013},
+    {kGrowth, msg("F × 10: the median deviation grows 7.1 times"), 7.1, 0.05, 0.085},
 };
 
 void add_known_medians(FigureResult& result, const Medians& run) {
@@ -219,7 +219,7 @@ FigureResult instability(const FigureOptions& options) {
   FigureResult result;
   for (const QuantityText& text : kTexts) {
     result.panels.push_back({.title = text.title,
-                             .x = {"factor of F", AxisScale::kLog},
+                             .x = {msg("factor of F"), AxisScale::kLog},
                              .y = {text.y, text.scale},
                              .caption = text.caption});
   }

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -63,10 +61,10 @@ Series agreeing(const std::string& name, const Differences& differences) {
 
 /// Checks the largest ratio of a difference to its bound.
 Check check_bound(const std::string& name, const Differences& differences) {
-  Check check{.claim = fmt::format(
-                  "{}: differences shrink at least as fast as the product of all σ₂(A)", name),
-              .source = "docs/theory.md",
-              .high = 1.02};
+  Check check{
+      .claim = msg("{}: differences shrink at least as fast as the product of all σ₂(A)", name),
+      .source = "docs/theory.md",
+      .high = 1.02};
   for (std::size_t i = 0; i < differences.measured.size(); ++i) {
     for (std::size_t l = 0; l < differences.sublayers.size(); ++l) {
       check.measured = std::max(check.measured,
@@ -113,9 +111,9 @@ std::vector<BlockPlacement> all_alike(std::vector<BlockPlacement> placements) {
 }
 
 Check check_trap(const std::string& name, const DrawnStack& drawn, const FigureOptions& options) {
-  return {.claim = fmt::format("{}: if all lanes are read and written alike, A gets no gradient, "
-                               "relative to that with random numbers",
-                               name),
+  return {.claim = msg("{}: if all lanes are read and written alike, A gets no gradient, "
+                       "relative to that with random numbers",
+                       name),
           .source = "docs/arrangements.md",
           .measured = carry_gradient(all_alike(drawn.placements), 0, options) /
                       carry_gradient(drawn.placements, drawn.spread, options),
@@ -125,17 +123,17 @@ Check check_trap(const std::string& name, const DrawnStack& drawn, const FigureO
 }  // namespace
 
 FigureResult lanes(const FigureOptions& options) {
-  const Axis sublayers{"sublayers"};
-  Panel start{.title = "At the start",
+  const Axis sublayers{msg("sublayers")};
+  Panel start{.title = msg("At the start"),
               .x = sublayers,
-              .y = {"remaining difference", AxisScale::kLinear, 0},
-              .caption = "1: lanes differ as at the start. 0: all lanes are equal."};
-  Panel drawn{.title = "With random numbers",
+              .y = {msg("remaining difference"), AxisScale::kLinear, 0},
+              .caption = msg("1: lanes differ as at the start. 0: all lanes are equal.")};
+  Panel drawn{.title = msg("With random numbers"),
               .x = sublayers,
-              .y = {"remaining difference", AxisScale::kLog, 1e-3},
-              .caption =
+              .y = {msg("remaining difference"), AxisScale::kLog, 1e-3},
+              .caption = msg(
                   "A product of many doubly stochastic matrices makes all lanes equal. A = I keeps "
-                  "them different; so do unconstrained numbers, but they amplify."};
+                  "them different; so do unconstrained numbers, but they amplify.")};
   FigureResult result;
   for (const std::string& name : options.placements) {
     const std::vector<BlockPlacement> placements = parse_placements(name, options.layers[0]);
@@ -144,20 +142,20 @@ FigureResult lanes(const FigureOptions& options) {
       panel.measured.push_back(mean_curve(name, differences.sublayers, differences.measured));
       panel.predicted.push_back(agreeing(name, differences));
       result.checks.push_back(
-          check_curve(fmt::format("{}: lanes differ as theory predicts, {}", name, when),
-                      "docs/theory.md", panel.measured.back(), panel.predicted.back()));
+          check_curve(msg("{}: lanes differ as theory predicts, {}", name, when), "docs/theory.md",
+                      panel.measured.back(), panel.predicted.back()));
       return differences;
     };
-    const std::string unmet = has_no_product(placements);
+    const Message unmet = has_no_product(placements);
     if (!unmet.empty()) {
-      result.checks.push_back({.claim = fmt::format("{}: lanes differ as theory predicts", name),
+      result.checks.push_back({.claim = msg("{}: lanes differ as theory predicts", name),
                                .source = "docs/theory.md",
                                .unmet = unmet});
       continue;
     }
     const DrawnStack trained = drawn_stack(placements);
-    add(start, "at the start", {placements});
-    const Differences differences = add(drawn, "with random numbers", trained);
+    add(start, msg("at the start"), {placements});
+    const Differences differences = add(drawn, msg("with random numbers"), trained);
     if (carry_kind(placements) != CarryKind::kDoublyStochastic) continue;
     result.checks.push_back(check_bound(name, differences));
     result.checks.push_back(check_trap(name, trained, options));

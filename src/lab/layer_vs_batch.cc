@@ -11,7 +11,8 @@
 namespace addnorm::lab {
 namespace {
 
-constexpr char kLayerVsBatchSource[] = "Ba et al. 2016; Ioffe and Szegedy 2015; docs/theory.md";
+constexpr const char* kLayerVsBatchSource =
+    msg("Ba et al. 2016; Ioffe and Szegedy 2015; docs/theory.md");
 /// The error of an output in float32 that docs/numerics.md promises.
 constexpr double kLayerVsBatchRounding = 2e-6;
 /// The number of standard deviations that 1 in 2 million draws exceeds.
@@ -88,11 +89,11 @@ Matrix<float> shifted_tokens(std::size_t features, TorchGenerator& generator) {
 }
 
 /// Shows the means along one direction of the table; `zero` is the norm that makes them 0.
-Panel means_panel(std::string title, std::string x_label, std::string caption,
+Panel means_panel(Message title, std::string x_label, Message caption,
                   const std::vector<Series>& curves, std::string_view zero) {
   Panel panel{.title = std::move(title),
               .x = {std::move(x_label)},
-              .y = {"mean"},
+              .y = {msg("mean")},
               .caption = std::move(caption),
               .measured = curves};
   const std::size_t n = curves[0].x.size();
@@ -112,36 +113,39 @@ void add_directions(FigureResult& result, const FigureOptions& options) {
   const std::vector<double> tokens_x = count_up(x.rows());
   const std::vector<double> features_x = count_up(x.cols());
   result.panels.push_back(means_panel(
-      "Mean over the features of each token", "token",
-      "One point for each row of a table of 16 tokens. LayerNorm sets these means to 0, "
-      "BatchNorm leaves their differences.",
-      {{"before", tokens_x, row_means(x)},
+      msg("Mean over the features of each token"), msg("token"),
+      msg("One point for each row of a table of 16 tokens. LayerNorm sets these means to 0, "
+          "BatchNorm leaves their differences."),
+      {{msg("before"), tokens_x, row_means(x)},
        {"LayerNorm", tokens_x, row_means(layer)},
        {"BatchNorm", tokens_x, row_means(batch)}},
       "LayerNorm"));
-  result.panels.push_back(
-      means_panel("Mean over the tokens of each feature", "feature",
-                  "One point for each column of the same table. Now it is BatchNorm that sets them "
-                  "to 0.",
-                  {{"before", features_x, row_means(features)},
-                   {"LayerNorm", features_x, row_means(transpose(layer))},
-                   {"BatchNorm", features_x, row_means(batch_features)}},
-                  "BatchNorm"));
+  result.panels.push_back(means_panel(
+      msg("Mean over the tokens of each feature"), msg("feature"),
+      msg("One point for each column of the same table. Now it is BatchNorm that sets them "
+          "to 0."),
+      {{msg("before"), features_x, row_means(features)},
+       {"LayerNorm", features_x, row_means(transpose(layer))},
+       {"BatchNorm", features_x, row_means(batch_features)}},
+      "BatchNorm"));
   const auto& panels = result.panels;
-  result.checks.push_back(check_curve("LayerNorm: each token has mean 0", kLayerVsBatchSource,
+  result.checks.push_back(check_curve(msg("LayerNorm: each token has mean 0"), kLayerVsBatchSource,
                                       panels[0].measured[1], panels[0].predicted[0]));
-  result.checks.push_back(check_curve("BatchNorm: each feature has mean 0", kLayerVsBatchSource,
-                                      panels[1].measured[2], panels[1].predicted[0]));
-  result.checks.push_back({.claim = "LayerNorm: the largest distance of a token's deviation from "
-                                    "σ/√(σ² + ε), almost 1",
-                           .source = kLayerVsBatchSource,
-                           .measured = deviation_error(x, layer),
-                           .high = kLayerVsBatchRounding});
-  result.checks.push_back({.claim = "BatchNorm: the largest distance of a feature's deviation from "
-                                    "σ/√(σ² + ε), almost 1",
-                           .source = kLayerVsBatchSource,
-                           .measured = deviation_error(features, batch_features),
-                           .high = kLayerVsBatchRounding});
+  result.checks.push_back(check_curve(msg("BatchNorm: each feature has mean 0"),
+                                      kLayerVsBatchSource, panels[1].measured[2],
+                                      panels[1].predicted[0]));
+  result.checks.push_back(
+      {.claim = msg("LayerNorm: the largest distance of a token's deviation from "
+                    "σ/√(σ² + ε), almost 1"),
+       .source = kLayerVsBatchSource,
+       .measured = deviation_error(x, layer),
+       .high = kLayerVsBatchRounding});
+  result.checks.push_back(
+      {.claim = msg("BatchNorm: the largest distance of a feature's deviation from "
+                    "σ/√(σ² + ε), almost 1"),
+       .source = kLayerVsBatchSource,
+       .measured = deviation_error(features, batch_features),
+       .high = kLayerVsBatchRounding});
 }
 
 constexpr std::size_t kBatches[] = {1, 2, 4, 8, 16, 32, 64, 128, 256};
@@ -232,38 +236,39 @@ void add_batch_sizes(FigureResult& result, const FigureOptions& options) {
   const double n = static_cast<double>(options.seeds * options.width * kTrials);
   const std::vector<double> of_normal(std::size(kBatches), std::sqrt(2.0));
   Panel estimates{
-      .title = "Error of BatchNorm's statistics",
-      .x = {"batch size", AxisScale::kLog},
-      .y = {"relative error", AxisScale::kLog},
-      .caption =
+      .title = msg("Error of BatchNorm's statistics"),
+      .x = {msg("batch size"), AxisScale::kLog},
+      .y = {msg("relative error"), AxisScale::kLog},
+      .caption = msg(
           "The error of the mean, in standard deviations, and of the variance. A batch four times "
-          "as large halves the error of the mean and, if it is large, that of the variance.",
-      .measured = {curve("mean", &BatchErrors::mean), curve("variance", &BatchErrors::variance)},
+          "as large halves the error of the mean and, if it is large, that of the variance."),
+      .measured = {curve(msg("mean"), &BatchErrors::mean),
+                   curve(msg("variance"), &BatchErrors::variance)},
       .predicted = {
-          within_sampling("mean", mapped(kBatches, theory::batch_mean_error), of_normal, n),
-          within_sampling("variance", mapped(kBatches, theory::batch_variance_error),
+          within_sampling(msg("mean"), mapped(kBatches, theory::batch_mean_error), of_normal, n),
+          within_sampling(msg("variance"), mapped(kBatches, theory::batch_variance_error),
                           mapped(kBatches, theory::batch_variance_error_spread), n)}};
   Panel change{
-      .title = "The same token in different batches",
-      .x = {"batch size", AxisScale::kLog},
-      .y = {"change of its output"},
-      .caption =
+      .title = msg("The same token in different batches"),
+      .x = {msg("batch size"), AxisScale::kLog},
+      .y = {msg("change of its output")},
+      .caption = msg(
           "All other tokens of the batch are drawn anew. BatchNorm's output for the token changes, "
-          "LayerNorm's does not.",
+          "LayerNorm's does not."),
       .measured = {curve("LayerNorm", &BatchErrors::layer_change),
                    curve("BatchNorm", &BatchErrors::batch_change)},
       .predicted = {within("LayerNorm", batch_axis(), std::vector<double>(of_normal.size()),
                            std::vector<double>(of_normal.size()))}};
-  result.checks.push_back(check_curve("BatchNorm's mean is off by 1/√B standard deviations",
+  result.checks.push_back(check_curve(msg("BatchNorm's mean is off by 1/√B standard deviations"),
                                       kLayerVsBatchSource, estimates.measured[0],
                                       estimates.predicted[0]));
-  result.checks.push_back(check_curve("BatchNorm's variance is off by √(2B − 1)/B",
+  result.checks.push_back(check_curve(msg("BatchNorm's variance is off by √(2B − 1)/B"),
                                       kLayerVsBatchSource, estimates.measured[1],
                                       estimates.predicted[1]));
-  result.checks.push_back(check_curve("LayerNorm's output for a token does not depend on the batch",
-                                      kLayerVsBatchSource, change.measured[0],
-                                      change.predicted[0]));
-  result.checks.push_back({.claim = "BatchNorm gives β, which is 0, for a batch of one token",
+  result.checks.push_back(
+      check_curve(msg("LayerNorm's output for a token does not depend on the batch"),
+                  kLayerVsBatchSource, change.measured[0], change.predicted[0]));
+  result.checks.push_back({.claim = msg("BatchNorm gives β, which is 0, for a batch of one token"),
                            .source = kLayerVsBatchSource,
                            .measured = output_of_one_token(options)});
   result.panels.push_back(std::move(estimates));
@@ -335,22 +340,23 @@ void add_padding(FigureResult& result, const FigureOptions& options) {
     return within(name, kShares, curve(name, values).y,
                   std::vector<double>(kShares.size(), kLayerVsBatchRounding));
   };
-  Panel panel{.title = "Sequences of different lengths, padded with 0",
-              .x = {"padded share of the batch"},
-              .y = {"the feature's statistics"},
-              .caption =
-                  "One feature of mean 2 and variance 1. BatchNorm treats the padding as data: its "
-                  "mean falls, its variance first grows.",
-              .measured = {curve("BatchNorm's mean", &PaddingDraw::mean),
-                           curve("BatchNorm's variance", &PaddingDraw::variance)},
-              .predicted = {predict("BatchNorm's mean", &PaddingDraw::predicted_mean),
-                            predict("BatchNorm's variance", &PaddingDraw::predicted_variance)}};
+  Panel panel{
+      .title = msg("Sequences of different lengths, padded with 0"),
+      .x = {msg("padded share of the batch")},
+      .y = {msg("the feature's statistics")},
+      .caption =
+          msg("One feature of mean 2 and variance 1. BatchNorm treats the padding as data: its "
+              "mean falls, its variance first grows."),
+      .measured = {curve(msg("BatchNorm's mean"), &PaddingDraw::mean),
+                   curve(msg("BatchNorm's variance"), &PaddingDraw::variance)},
+      .predicted = {predict(msg("BatchNorm's mean"), &PaddingDraw::predicted_mean),
+                    predict(msg("BatchNorm's variance"), &PaddingDraw::predicted_variance)}};
   result.checks.push_back(
-      check_curve("With a padded share p, BatchNorm's mean is (1 − p) times the mean",
+      check_curve(msg("With a padded share p, BatchNorm's mean is (1 − p) times the mean"),
                   kLayerVsBatchSource, panel.measured[0], panel.predicted[0]));
-  result.checks.push_back(check_curve("… and its variance is (1 − p)·(σ² + p·μ²)",
+  result.checks.push_back(check_curve(msg("… and its variance is (1 − p)·(σ² + p·μ²)"),
                                       kLayerVsBatchSource, panel.measured[1], panel.predicted[1]));
-  result.checks.push_back({.claim = "Padding changes no bit of LayerNorm's output for a token",
+  result.checks.push_back({.claim = msg("Padding changes no bit of LayerNorm's output for a token"),
                            .source = kLayerVsBatchSource,
                            .measured = static_cast<double>(changed)});
   result.panels.push_back(std::move(panel));

@@ -10,7 +10,7 @@
 namespace addnorm::lab {
 namespace {
 
-constexpr char kLayerNormSource[] = "Ba et al. 2016; docs/theory.md";
+constexpr const char* kLayerNormSource = "Ba et al. 2016; docs/theory.md";
 /// The error of an output in float32 that docs/numerics.md promises.
 constexpr double kLayerNormRounding = 2e-6;
 constexpr theory::Moments kBefore{5, 100};
@@ -44,7 +44,7 @@ struct Distribution {
 };
 
 /// A histogram from −2.5 to 2.5 standard deviations, and the expected one.
-Panel density(std::string title, std::string caption, std::span<const float> values,
+Panel density(Message title, Message caption, std::span<const float> values,
               const Distribution& distribution) {
   constexpr int kBins = 20;
   constexpr double kReach = 2.5;
@@ -67,30 +67,30 @@ Panel density(std::string title, std::string caption, std::span<const float> val
     expected.push_back(share * unit);
     tolerance.push_back(count_tolerance(share, n) / n * unit);
   }
-  Series predicted = within("features", x, expected, tolerance);
+  Series predicted = within(msg("features"), x, expected, tolerance);
   for (double& low : predicted.low) low = std::max(low, 0.0);
   return {.title = std::move(title),
-          .x = {"value of a feature"},
-          .y = {"density"},
+          .x = {msg("value of a feature")},
+          .y = {msg("density")},
           .caption = std::move(caption),
-          .measured = {{"features", x, shares}},
+          .measured = {{msg("features"), x, shares}},
           .predicted = {predicted}};
 }
 
 void add_densities(FigureResult& result, const Tokens& tokens) {
-  result.panels.push_back(density("Features before",
-                                  "Drawn from N(5, 10²); the line is its density.", tokens.x.flat(),
-                                  {kBefore, theory::normal_share}));
+  result.panels.push_back(density(msg("Features before"),
+                                  msg("Drawn from N(5, 10²); the line is its density."),
+                                  tokens.x.flat(), {kBefore, theory::normal_share}));
   auto after = [d = tokens.y.cols()](double low, double high) {
     return theory::normalized_share(d, low, high);
   };
-  result.panels.push_back(
-      density("Features after",
-              "Mean 0 and standard deviation 1: a norm moves and rescales each token. The line is "
-              "the exact density; with more features it approaches the normal density.",
-              tokens.y.flat(), {{0, 1}, after}));
-  const char* claims[] = {"Before the norm, the counts follow N(5, 10²)",
-                          "After the norm, the counts follow (1 − z²/(d − 1))^((d − 4)/2)"};
+  result.panels.push_back(density(
+      msg("Features after"),
+      msg("Mean 0 and standard deviation 1: a norm moves and rescales each token. The line is "
+          "the exact density; with more features it approaches the normal density."),
+      tokens.y.flat(), {{0, 1}, after}));
+  const char* claims[] = {msg("Before the norm, the counts follow N(5, 10²)"),
+                          msg("After the norm, the counts follow (1 − z²/(d − 1))^((d − 4)/2)")};
   for (std::size_t i = 0; i < std::size(claims); ++i) {
     const Panel& panel = result.panels[i];
     result.checks.push_back(
@@ -115,17 +115,17 @@ void add_one_token(FigureResult& result, const Tokens& tokens) {
     expected.push_back((a - mean(x)) / divide_by);
   }
   const std::vector<double> tolerance(before.size(), kLayerNormRounding);
-  const Panel panel{.title = "One token, feature by feature",
-                    .x = {"before"},
-                    .y = {"after"},
-                    .caption =
-                        "All features of a token lie on one straight line, so their order and the "
-                        "ratios of their distances stay the same.",
-                    .measured = {{"features", before, after}},
-                    .predicted = {within("features", before, expected, tolerance)}};
-  result.checks.push_back(check_curve("Every feature is (x − μ)/√(σ² + ε)", kLayerNormSource,
+  const Panel panel{
+      .title = msg("One token, feature by feature"),
+      .x = {msg("before")},
+      .y = {msg("after")},
+      .caption = msg("All features of a token lie on one straight line, so their order and the "
+                     "ratios of their distances stay the same."),
+      .measured = {{msg("features"), before, after}},
+      .predicted = {within(msg("features"), before, expected, tolerance)}};
+  result.checks.push_back(check_curve(msg("Every feature is (x − μ)/√(σ² + ε)"), kLayerNormSource,
                                       panel.measured[0], panel.predicted[0]));
-  result.checks.push_back({.claim = "The order of the features is unchanged",
+  result.checks.push_back({.claim = msg("The order of the features is unchanged"),
                            .source = kLayerNormSource,
                            .measured = static_cast<double>(out_of_order)});
   result.panels.push_back(panel);
@@ -142,11 +142,11 @@ void add_moments(FigureResult& result, const Tokens& tokens) {
     keep_larger(farthest_mean, mean(y));
     keep_larger(farthest_variance, covariance(y, y) - want * want);
   }
-  result.checks.push_back({.claim = "After the norm, every token has mean 0",
+  result.checks.push_back({.claim = msg("After the norm, every token has mean 0"),
                            .source = kLayerNormSource,
                            .measured = farthest_mean,
                            .high = kLayerNormRounding});
-  result.checks.push_back({.claim = "… and variance σ²/(σ² + ε), up to the error given here",
+  result.checks.push_back({.claim = msg("… and variance σ²/(σ² + ε), up to the error given here"),
                            .source = kLayerNormSource,
                            .measured = farthest_variance,
                            .high = 2 * kLayerNormRounding});
@@ -194,17 +194,17 @@ Rescaled rescale(const StackPlan& plan, const FigureOptions& options) {
 
 void add_invariance(FigureResult& result, const StackPlan& plan, const FigureOptions& options) {
   const Rescaled rescaled = rescale(plan, options);
-  const Panel panel{.title = "LayerNorm of a·x + b",
-                    .x = {"a", AxisScale::kLog},
-                    .y = {"largest change of a feature", AxisScale::kLog},
-                    .caption =
-                        "b is 20·a. Scale and shift change the output only by rounding, until a is "
-                        "so small that ε = 1e-5 is no longer small beside the variance.",
-                    .measured = {{"change", rescaled.a, rescaled.measured}},
-                    .predicted = {{"change", rescaled.a, {}, rescaled.low, rescaled.high}}};
+  const Panel panel{
+      .title = msg("LayerNorm of a·x + b"),
+      .x = {msg("a"), AxisScale::kLog},
+      .y = {msg("largest change of a feature"), AxisScale::kLog},
+      .caption = msg("b is 20·a. Scale and shift change the output only by rounding, until a is "
+                     "so small that ε = 1e-5 is no longer small beside the variance."),
+      .measured = {{"change", rescaled.a, rescaled.measured}},
+      .predicted = {{"change", rescaled.a, {}, rescaled.low, rescaled.high}}};
   result.checks.push_back(
-      check_curve("LayerNorm(a·x + b) is LayerNorm(x), except for ε and rounding", kLayerNormSource,
-                  panel.measured[0], panel.predicted[0]));
+      check_curve(msg("LayerNorm(a·x + b) is LayerNorm(x), except for ε and rounding"),
+                  kLayerNormSource, panel.measured[0], panel.predicted[0]));
   result.panels.push_back(panel);
 }
 

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "lab/figures.h"
 #include "lab/training.h"
 
@@ -28,10 +26,9 @@ std::vector<TrainingCurve> plan(const FigureOptions& options, Initialization ini
 
 Panel panel_of(const char* title, const TrainedCurves& trained) {
   return {.title = title,
-          .x = {"learning rate", AxisScale::kLog},
-          .y = {"loss after training, nats per byte"},
-          .caption =
-              fmt::format("Validation loss after {} steps of AdamW without warm-up.", kRateSteps),
+          .x = {msg("learning rate"), AxisScale::kLog},
+          .y = {msg("loss after training, nats per byte")},
+          .caption = msg("Validation loss after {} steps of AdamW without warm-up.", kRateSteps),
           .measured = trained.losses(),
           .predicted = {trained.unigram_curve()}};
 }
@@ -42,23 +39,24 @@ FigureResult learning_rate(const FigureOptions& options) {
   FigureResult result;
   const TrainedCurves small(plan(options, Initialization::kTorch), options);
   const TrainedCurves large(plan(options, Initialization::kXavier), options);
-  result.panels = {panel_of("Small initial weights (PyTorch's)", small),
-                   panel_of("Larger initial weights (Xavier's)", large)};
-  constexpr const char* kSource = "after Bjorck et al. 2018, on BatchNorm";
+  result.panels = {panel_of(msg("Small initial weights (PyTorch's)"), small),
+                   panel_of(msg("Larger initial weights (Xavier's)"), large)};
+  constexpr const char* kSource = msg("after Bjorck et al. 2018, on BatchNorm");
   const bool is_as_claimed = options.layers[0] == 8 && options.width == 32;
-  const std::string unmet = is_as_claimed ? "" : "the claim is for 8 layers of width 32";
+  const Message unmet = is_as_claimed ? "" : msg("the claim is for 8 layers of width 32");
   result.checks = {
-      small.trains({"small weights: with a norm, a learning rate of 0.008 trains", kSource, "pre",
-                    8e-3, unmet}),
-      small.diverges({"small weights: without a norm, a learning rate of 0.128 diverges", kSource,
-                      "none", 128e-3, unmet}),
-      small.stays_finite({"small weights: with a norm, a learning rate of 0.128 is too high to "
-                          "learn, but does not diverge",
+      small.trains({msg("small weights: with a norm, a learning rate of 0.008 trains"), kSource,
+                    "pre", 8e-3, unmet}),
+      small.diverges({msg("small weights: without a norm, a learning rate of 0.128 diverges"),
+                      kSource, "none", 128e-3, unmet}),
+      small.stays_finite({msg("small weights: with a norm, a learning rate of 0.128 is too high to "
+                              "learn, but does not diverge"),
                           kSource, "pre", 128e-3, unmet}),
-      large.trains({"larger weights: with a norm, a learning rate of 0.008 trains", kSource, "pre",
-                    8e-3, unmet}),
-      large.fails({"larger weights: without a norm, a learning rate of 0.0005 is already too high",
-                   kSource, "none", 5e-4, unmet}),
+      large.trains({msg("larger weights: with a norm, a learning rate of 0.008 trains"), kSource,
+                    "pre", 8e-3, unmet}),
+      large.fails(
+          {msg("larger weights: without a norm, a learning rate of 0.0005 is already too high"),
+           kSource, "none", 5e-4, unmet}),
   };
   return result;
 }

@@ -12,7 +12,7 @@
 namespace addnorm::lab {
 namespace {
 
-constexpr char kBackwardSource[] = "Xu et al. 2019, eq. 3–5; docs/theory.md";
+constexpr const char* kBackwardSource = msg("Xu et al. 2019, eq. 3–5; docs/theory.md");
 constexpr NormOptions kNorm{};
 /// The error of a gradient relative to its largest value that docs/numerics.md promises.
 constexpr double kBackwardRounding = 1e-6;
@@ -62,18 +62,18 @@ void add_one_gradient(FigureResult& result, const FigureOptions& options) {
   const std::vector<double> expected = central_differences(row);
   const auto [least, most] = std::ranges::minmax(expected);
   const std::vector<double> tolerance(expected.size(), kBackwardRounding * std::max(most, -least));
-  const Panel panel{.title = "One gradient",
-                    .x = {"feature"},
-                    .y = {"gradient"},
-                    .caption =
-                        "The gradient that enters the norm's backward pass, and the one that "
-                        "leaves it. The line does not use the formula: each feature is moved a "
-                        "little, and the loss is computed again.",
-                    .measured = {{"in", feature, {row.dy.flat().begin(), row.dy.flat().end()}},
-                                 {"out", feature, {dx.flat().begin(), dx.flat().end()}}},
-                    .predicted = {within("out", feature, expected, tolerance)}};
-  result.checks.push_back(check_curve("dx equals central differences in float64", kBackwardSource,
-                                      panel.measured[1], panel.predicted[0]));
+  const Panel panel{
+      .title = msg("One gradient"),
+      .x = {msg("feature")},
+      .y = {msg("gradient")},
+      .caption = msg("The gradient that enters the norm's backward pass, and the one that "
+                     "leaves it. The line does not use the formula: each feature is moved a "
+                     "little, and the loss is computed again."),
+      .measured = {{msg("in"), feature, {row.dy.flat().begin(), row.dy.flat().end()}},
+                   {msg("out"), feature, {dx.flat().begin(), dx.flat().end()}}},
+      .predicted = {within("out", feature, expected, tolerance)}};
+  result.checks.push_back(check_curve(msg("dx equals central differences in float64"),
+                                      kBackwardSource, panel.measured[1], panel.predicted[0]));
   result.panels.push_back(panel);
 }
 
@@ -102,7 +102,7 @@ Scales measure_scales(const StackPlan& plan, const std::vector<double>& sigmas,
 
 Series predicted_jacobian(const std::vector<double>& sigmas, std::size_t d) {
   return within_factor(
-      "derivative", sigmas,
+      msg("derivative"), sigmas,
       mapped(sigmas, [&](double sigma) { return theory::jacobian_norm(d, sigma, kNorm.epsilon); }),
       1 + 10 * kBackwardRounding);
 }
@@ -129,30 +129,32 @@ void add_scales(FigureResult& result, const FigureOptions& options) {
   auto curve = [&](const char* name, std::vector<double> Scales::*values) {
     return mean_curve(name, sigmas, mapped(seeds, values));
   };
-  Panel size{.title = "Its size",
-             .x = {"standard deviation σ of the row", AxisScale::kLog},
-             .y = {"size of the derivative", AxisScale::kLog},
-             .caption =
-                 "The gradient is divided by σ: a row ten times as large has a tenth of the "
-                 "gradient. The gradient stops growing only below √ε = 0.003.",
-             .measured = {curve("derivative", &Scales::jacobian)},
-             .predicted = {predicted_jacobian(sigmas, options.width)}};
+  Panel size{
+      .title = msg("Its size"),
+      .x = {msg("standard deviation σ of the row"), AxisScale::kLog},
+      .y = {msg("size of the derivative"), AxisScale::kLog},
+      .caption = msg("The gradient is divided by σ: a row ten times as large has a tenth of the "
+                     "gradient. The gradient stops growing only below √ε = 0.003."),
+      .measured = {curve(msg("derivative"), &Scales::jacobian)},
+      .predicted = {predicted_jacobian(sigmas, options.width)}};
   Panel parts{
-      .title = "What remains along two directions",
-      .x = {"standard deviation σ of the row", AxisScale::kLog},
-      .y = {"share that passes", AxisScale::kLog},
-      .caption =
+      .title = msg("What remains along two directions"),
+      .x = {msg("standard deviation σ of the row"), AxisScale::kLog},
+      .y = {msg("share that passes"), AxisScale::kLog},
+      .caption = msg(
           "Shifting or rescaling a row changes nothing after the norm, so no gradient passes in "
           "these directions: its mean vanishes, and so does its part along x̂, except for ε. Below "
-          "1e-6, only rounding is left.",
-      .measured = {curve("mean", &Scales::along_one), curve("along x̂", &Scales::along_x_hat)},
-      .predicted = {predicted_part("mean", sigmas, [](double, double) { return 0.0; }),
-                    predicted_part("along x̂", sigmas, theory::left_along_x_hat)}};
-  result.checks.push_back(check_curve("The derivative has size √(d − 2 + (ε/(σ² + ε))²)/√(σ² + ε)",
-                                      kBackwardSource, size.measured[0], size.predicted[0]));
-  result.checks.push_back(check_curve("Nothing of the gradient's mean remains", kBackwardSource,
-                                      parts.measured[0], parts.predicted[0]));
-  result.checks.push_back(check_curve("A share ε/(σ² + ε) of its part along x̂ remains",
+          "1e-6, only rounding is left."),
+      .measured = {curve(msg("mean"), &Scales::along_one),
+                   curve(msg("along x̂"), &Scales::along_x_hat)},
+      .predicted = {predicted_part(msg("mean"), sigmas, [](double, double) { return 0.0; }),
+                    predicted_part(msg("along x̂"), sigmas, theory::left_along_x_hat)}};
+  result.checks.push_back(
+      check_curve(msg("The derivative has size √(d − 2 + (ε/(σ² + ε))²)/√(σ² + ε)"),
+                  kBackwardSource, size.measured[0], size.predicted[0]));
+  result.checks.push_back(check_curve(msg("Nothing of the gradient's mean remains"),
+                                      kBackwardSource, parts.measured[0], parts.predicted[0]));
+  result.checks.push_back(check_curve(msg("A share ε/(σ² + ε) of its part along x̂ remains"),
                                       kBackwardSource, parts.measured[1], parts.predicted[1]));
   result.panels.push_back(std::move(size));
   result.panels.push_back(std::move(parts));
@@ -191,16 +193,17 @@ void add_widths(FigureResult& result, const FigureOptions& options) {
     tolerance.push_back(kStandardErrors * std::sqrt(theory::removed_share_variance(d) / n) +
                         kNorm.epsilon);
   }
-  const Panel panel{.title = "How much of the gradient is lost",
-                    .x = {"width d", AxisScale::kLog},
-                    .y = {"share of its squared length", AxisScale::kLog},
-                    .caption =
-                        "A gradient without preferred direction loses 2 of its d dimensions: half "
-                        "of it at d = 4, nearly nothing in a wide model.",
-                    .measured = {mean_curve("removed", widths, draws)},
-                    .predicted = {within("removed", widths, expected, tolerance)}};
-  result.checks.push_back(check_curve("The norm removes 2/d of a random gradient's squared length",
-                                      kBackwardSource, panel.measured[0], panel.predicted[0]));
+  const Panel panel{
+      .title = msg("How much of the gradient is lost"),
+      .x = {msg("width d"), AxisScale::kLog},
+      .y = {msg("share of its squared length"), AxisScale::kLog},
+      .caption = msg("A gradient without preferred direction loses 2 of its d dimensions: half "
+                     "of it at d = 4, nearly nothing in a wide model."),
+      .measured = {mean_curve(msg("removed"), widths, draws)},
+      .predicted = {within(msg("removed"), widths, expected, tolerance)}};
+  result.checks.push_back(
+      check_curve(msg("The norm removes 2/d of a random gradient's squared length"),
+                  kBackwardSource, panel.measured[0], panel.predicted[0]));
   result.panels.push_back(panel);
 }
 

@@ -21,7 +21,8 @@ std::string outside(const FigureResult& result) {
   std::string claims;
   for (const Check& check : result.checks) {
     if (check.verdict() != Verdict::kOutside) continue;
-    claims += check.claim + ": " + std::to_string(check.measured) + " " + check.detail + "\n";
+    claims += check.claim.text() + ": " + std::to_string(check.measured) + " " +
+              check.detail.text() + "\n";
   }
   return claims;
 }
@@ -65,16 +66,16 @@ TEST(NormFigures, SeeAThousandthInAllThatIsNotSampled) {
       "Rows stored in 16 bits", "How much of the gradient is lost"};
   for (const char* name : kNames) {
     for (const Panel& panel : run_figure(name, {}).panels) {
-      if (sampled.contains(panel.title)) continue;
+      if (sampled.contains(panel.title.id)) continue;
       for (const Series& predicted : panel.predicted) {
         const auto measured = std::ranges::find(panel.measured, predicted.name, &Series::name);
         ASSERT_NE(measured, panel.measured.end()) << predicted.name;
         const auto verdict = [&](const Series& curve) {
           return check_curve("", "", *measured, curve).verdict();
         };
-        EXPECT_EQ(verdict(predicted), Verdict::kInside) << panel.title << ", " << predicted.name;
+        EXPECT_EQ(verdict(predicted), Verdict::kInside) << panel.title.id << ", " << predicted.name;
         EXPECT_EQ(verdict(moved(predicted)), Verdict::kOutside)
-            << panel.title << ", " << predicted.name;
+            << panel.title.id << ", " << predicted.name;
       }
     }
   }

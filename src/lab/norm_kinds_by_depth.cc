@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -72,14 +70,14 @@ Check check_law(NormKind kind, const std::vector<double>& depths,
   const double first = depths.front(), middle = depths[middle_of(depths)], last = depths.back();
   const double span = std::sqrt(last / first);  // of each half
   const double expected = squashes(kind) ? std::sqrt(span) : 1;
-  const std::string claim = fmt::format(
+  const Message claim = msg(
       "{}: the gradient grows as {}: its slope over ln L changes by a factor of {:.2g} ± {}", name,
-      squashes(kind) ? "an exponential of √L" : "a power of L", expected, kTolerance);
+      squashes(kind) ? msg("an exponential of √L") : msg("a power of L"), expected, kTolerance);
   const char* source = "docs/theory.md; arXiv 2604.11890";
   if (middle < kLeastSpan * first || last < kLeastSpan * middle) {
     return {.claim = claim,
             .source = source,
-            .unmet = "there are no three depths, each three times the one before"};
+            .unmet = msg("there are no three depths, each three times the one before")};
   }
   return check_mean(claim, source, growth_of_slope(name, depths, squares),
                     within(name, {0}, {expected}, {kTolerance}));
@@ -92,19 +90,19 @@ Series over_root(Series curve) {
 }
 
 struct KindsPanels {
-  Panel depth{.title = "The gradient of the first layer, by depth",
-              .x = {"layers", AxisScale::kLog},
-              .y = {"relative to the gradient after the last layer", AxisScale::kLog},
-              .caption =
-                  "On these axes a power of depth is a straight line: norms that divide by the "
-                  "size of a growing stream give one."};
-  Panel root{.title = "The same over the root of depth",
-             .x = {"√layers"},
-             .y = {"relative to the gradient after the last layer", AxisScale::kLog},
-             .caption =
+  Panel depth{
+      .title = msg("The gradient of the first layer, by depth"),
+      .x = {msg("layers"), AxisScale::kLog},
+      .y = {msg("relative to the gradient after the last layer"), AxisScale::kLog},
+      .caption = msg("On these axes a power of depth is a straight line: norms that divide by the "
+                     "size of a growing stream give one.")};
+  Panel root{.title = msg("The same over the root of depth"),
+             .x = {msg("√layers")},
+             .y = {msg("relative to the gradient after the last layer"), AxisScale::kLog},
+             .caption = msg(
                  "On these axes an exponential of √depth is a straight line. DyT and Derf do not "
                  "divide: in a stream as large as √depth, only features that are not yet squashed "
-                 "pass a gradient, about 1/√depth of them."};
+                 "pass a gradient, about 1/√depth of them.")};
 };
 
 }  // namespace
@@ -117,7 +115,7 @@ FigureResult norm_kinds_by_depth(const FigureOptions& options) {
     const std::string name(title_of(kind));
     std::vector<std::vector<double>> measured(options.seeds);
     std::vector<double> predicted;
-    std::string unmet;
+    Message unmet;
     for (const std::size_t layers : options.layers) {
       const StackSample sample(pre_norm_stack(kind, layers, options.width), options);
       for (std::size_t s = 0; s < options.seeds; ++s) {
@@ -128,9 +126,8 @@ FigureResult norm_kinds_by_depth(const FigureOptions& options) {
     }
     const Series curve = rms_curve(name, depths, measured);
     const Series theory = within_factor(name, depths, predicted, kKindsFactor);
-    Check check =
-        check_mean(fmt::format("{}: the gradient matches mean-field theory at every depth", name),
-                   "docs/theory.md", curve, theory);
+    Check check = check_mean(msg("{}: the gradient matches mean-field theory at every depth", name),
+                             "docs/theory.md", curve, theory);
     Check law = check_law(kind, depths, measured);
     if (!unmet.empty()) check.unmet = law.unmet = unmet;
     result.checks.push_back(std::move(check));

@@ -8,7 +8,7 @@
 namespace addnorm::lab {
 namespace {
 
-constexpr char kPipelineSource[] = "Vaswani et al. 2017; Ba et al. 2016";
+constexpr const char* kPipelineSource = "Vaswani et al. 2017; Ba et al. 2016";
 /// The error of an output in float32 that docs/numerics.md promises.
 constexpr double kPipelineRounding = 2e-6;
 /// Half the relative distance of float32 numbers.
@@ -32,7 +32,7 @@ std::vector<double> first_token(const Matrix<float>& values) {
 }
 
 struct Step {
-  std::string title, caption;
+  const char *title, *caption;
   std::vector<double> measured;
   std::vector<double> predicted;  ///< empty: no prediction
   std::vector<double> tolerance;
@@ -41,12 +41,12 @@ struct Step {
 Panel panel_of(const Step& step) {
   const std::vector<double> feature = count_up(step.measured.size());
   Panel panel{.title = step.title,
-              .x = {"feature"},
-              .y = {"value"},
+              .x = {msg("feature")},
+              .y = {msg("value")},
               .caption = step.caption,
-              .measured = {{"measured", feature, step.measured}}};
+              .measured = {{msg("measured"), feature, step.measured}}};
   if (!step.predicted.empty()) {
-    panel.predicted = {within("measured", feature, step.predicted, step.tolerance)};
+    panel.predicted = {within(msg("measured"), feature, step.predicted, step.tolerance)};
   }
   return panel;
 }
@@ -69,13 +69,15 @@ std::vector<Step> steps(const NormSample& sample, const Matrix<float>& given) {
   const double divide_by = theory::divisor({}, std::sqrt(moments.variance));
   const std::vector<double> normalized =
       mapped(sum, [&](double s) { return (s - moments.mean) / divide_by; });
-  return {{"Input x", "What the sublayer reads: one token, drawn from N(0, 1).", x,
-           first_token(given), std::vector<double>(d)},
-          {"Branch F(x)", "The output of self-attention.", branch, {}, {}},
-          {"Sum x + F(x)", "The residual connection adds the input back: look for x's peaks.",
-           first_token(sample.sum), sum, half_ulps},
-          {"Normalized", "The sum with mean 0 and standard deviation 1: the same shape, rescaled.",
-           first_token(sample.y), normalized, std::vector<double>(d, kPipelineRounding)}};
+  return {
+      {msg("Input x"), msg("What the sublayer reads: one token, drawn from N(0, 1)."), x,
+       first_token(given), std::vector<double>(d)},
+      {msg("Branch F(x)"), msg("The output of self-attention."), branch, {}, {}},
+      {msg("Sum x + F(x)"), msg("The residual connection adds the input back: look for x's peaks."),
+       first_token(sample.sum), sum, half_ulps},
+      {msg("Normalized"),
+       msg("The sum with mean 0 and standard deviation 1: the same shape, rescaled."),
+       first_token(sample.y), normalized, std::vector<double>(d, kPipelineRounding)}};
 }
 
 }  // namespace
@@ -90,18 +92,18 @@ FigureResult pipeline(const FigureOptions& options) {
     result.checks.push_back(
         check_curve(claim, kPipelineSource, panel.measured[0], panel.predicted[0]));
   };
-  check("The sublayer reads x unchanged", panels[0]);
-  check("The sum is x + F(x), rounded once", panels[2]);
-  check("The output is (s − μ)/√(σ² + ε) of the sum s", panels[3]);
+  check(msg("The sublayer reads x unchanged"), panels[0]);
+  check(msg("The sum is x + F(x), rounded once"), panels[2]);
+  check(msg("The output is (s − μ)/√(σ² + ε) of the sum s"), panels[3]);
   const auto sum = sample.sum.view().row(0);
   const auto y = sample.y.view().row(0);
   const double variance = std::pow(theory::output_deviation({}, deviation(sum)), 2);
-  result.checks.push_back({.claim = "The output has mean 0",
+  result.checks.push_back({.claim = msg("The output has mean 0"),
                            .source = kPipelineSource,
                            .measured = mean(y),
                            .low = -kPipelineRounding,
                            .high = kPipelineRounding});
-  result.checks.push_back({.claim = "The output has variance σ²/(σ² + ε), which is 1",
+  result.checks.push_back({.claim = msg("The output has variance σ²/(σ² + ε), which is 1"),
                            .source = kPipelineSource,
                            .measured = covariance(y, y),
                            .low = variance - 2 * kPipelineRounding,

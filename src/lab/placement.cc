@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <cmath>
 
 #include "lab/figures.h"
@@ -78,7 +76,7 @@ double log_slope(const std::vector<double>& x, const std::vector<double>& y) {
 }
 
 /// Checks that the last layer's gradient grows with this power of depth.
-Check check_power(const std::string& claim, const Samples& samples, double power) {
+Check check_power(const char* claim, const Samples& samples, double power) {
   constexpr double kTolerance = 0.15;
   constexpr double kLeastRange = 4;  // ratio of depths; a slope over a smaller range means little
   const std::vector<double> x = depths(samples);
@@ -87,33 +85,36 @@ Check check_power(const std::string& claim, const Samples& samples, double power
     slopes.push_back({log_slope(x, squares) / 2});
   }
   Check check =
-      check_mean(claim, "after the bound of Xiong et al. 2020, theorem 1",
+      check_mean(claim, msg("after the bound of Xiong et al. 2020, theorem 1"),
                  mean_curve("slope", {0}, slopes), within("slope", {0}, {power}, {kTolerance}));
-  if (x.back() / x.front() < kLeastRange) check.unmet = "the depths are too close to fit a slope";
+  if (x.back() / x.front() < kLeastRange)
+    check.unmet = msg("the depths are too close to fit a slope");
   return check;
 }
 
 struct PlacementPanels {
-  Panel last{.title = "The last layer's gradient, by depth",
-             .x = {"layers", AxisScale::kLog},
-             .y = {"norm of the gradient of the feed-forward's second weight", AxisScale::kLog},
-             .caption =
-                 "In post-norm, the last layer's gradient does not shrink with depth, so its first "
-                 "steps are large: the reason for warm-up. Pre-norm's final norm divides by a "
-                 "stream that grows with depth."};
-  Panel ratio{.title = "Last layer's gradient over the first's, by depth",
-              .x = {"layers", AxisScale::kLog},
-              .y = {"ratio", AxisScale::kLog},
-              .caption =
-                  "At 1, the first and the last layer have gradients of the same size. In "
-                  "pre-norm, the first layers have larger gradients."};
+  Panel last{
+      .title = msg("The last layer's gradient, by depth"),
+      .x = {msg("layers"), AxisScale::kLog},
+      .y = {msg("norm of the gradient of the feed-forward's second weight"), AxisScale::kLog},
+      .caption =
+          msg("In post-norm, the last layer's gradient does not shrink with depth, so its first "
+              "steps are large: the reason for warm-up. Pre-norm's final norm divides by a "
+              "stream that grows with depth.")};
+  Panel ratio{
+      .title = msg("Last layer's gradient over the first's, by depth"),
+      .x = {msg("layers"), AxisScale::kLog},
+      .y = {msg("ratio"), AxisScale::kLog},
+      .caption = msg("At 1, the first and the last layer have gradients of the same size. In "
+                     "pre-norm, the first layers have larger gradients.")};
   Panel layers;
 
   explicit PlacementPanels(std::size_t deepest)
-      : layers{.title = fmt::format("Gradient by layer, of {} layers", deepest),
-               .x = {"layer"},
-               .y = {"norm of the gradient of the feed-forward's second weight", AxisScale::kLog},
-               .caption = "The gradient of each layer's weights at the first step."} {}
+      : layers{
+            .title = msg("Gradient by layer, of {} layers", deepest),
+            .x = {msg("layer")},
+            .y = {msg("norm of the gradient of the feed-forward's second weight"), AxisScale::kLog},
+            .caption = msg("The gradient of each layer's weights at the first step.")} {}
 };
 
 void add_placement(const std::string& name, const Samples& samples, PlacementPanels& panels,
@@ -124,28 +125,28 @@ void add_placement(const std::string& name, const Samples& samples, PlacementPan
   panels.ratio.predicted.push_back(in_theory(name, samples, last_over_first));
   const auto add = [&](const char* what, const Panel& panel, Reach reach) {
     checks.push_back(
-        check_theory(fmt::format("{}: {} matches mean-field theory at every depth", name, what),
+        check_theory(msg("{}: {} matches mean-field theory at every depth", name, what),
                      "docs/theory.md", samples.back(), Quantity::kWeightGradient,
                      panel.measured.back(), panel.predicted.back(), reach));
   };
-  add("the last layer's gradient", panels.last, Reach::kLastLayer);
-  add("its ratio to the first layer's gradient", panels.ratio, Reach::kEveryLayer);
+  add(msg("the last layer's gradient"), panels.last, Reach::kLastLayer);
+  add(msg("its ratio to the first layer's gradient"), panels.ratio, Reach::kEveryLayer);
   checks.push_back(
       add_curves(panels.layers, samples.back(), Quantity::kWeightGradient, name, kPlacementFactor));
   if (name == "post") {
     checks.push_back(check_power(
-        "post: the last layer's gradient does not depend on depth, its exponent is 0 ± 0.15",
+        msg("post: the last layer's gradient does not depend on depth, its exponent is 0 ± 0.15"),
         samples, 0));
   } else if (name == "pre") {
     checks.push_back(check_power(
-        "pre: the last layer's gradient falls about as 1/√L, its exponent is −0.5 ± 0.15", samples,
-        -0.5));
+        msg("pre: the last layer's gradient falls about as 1/√L, its exponent is −0.5 ± 0.15"),
+        samples, -0.5));
   } else if (name == "deepnorm") {
     const Series& ratio = panels.ratio.measured.back();
     const std::vector<double> one(ratio.x.size(), 1), tenth(ratio.x.size(), 0.1);
     checks.push_back(
-        check_mean("deepnorm: the last layer's gradient is 0.9 to 1.1 times the first layer's",
-                   "after Wang et al. 2022", ratio, within(name, ratio.x, one, tenth)));
+        check_mean(msg("deepnorm: the last layer's gradient is 0.9 to 1.1 times the first layer's"),
+                   msg("after Wang et al. 2022"), ratio, within(name, ratio.x, one, tenth)));
   }
 }
 

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "lab/figures.h"
@@ -30,26 +28,26 @@ struct TrainedPanels {
   Panel stream, gradient, loss;
 
   explicit TrainedPanels(const FigureOptions& options) {
-    const Axis rows{.label = "placement", .names = options.placements};
+    const Axis rows{.label = msg("placement"), .names = options.placements};
     stream = {
-        .title = fmt::format("The stream after {} layers, before training", options.layers[0]),
+        .title = msg("The stream after {} layers, before training", options.layers[0]),
         .x = rows,
-        .y = {"root mean square; 1 before the first layer", AxisScale::kLog},
-        .caption =
+        .y = {msg("root mean square; 1 before the first layer"), AxisScale::kLog},
+        .caption = msg(
             "Above 1 the layers enlarge the stream, below 1 they shrink it. At 1 each layer ends "
             "with a norm, or its branches start at 0. For each seed 8 stacks are drawn; Admin's "
-            "skips are not yet profiled."};
-    gradient = {.title = "The gradient that reaches the first layer, before training",
-                .x = rows,
-                .y = {"root mean square; 1 where it starts", AxisScale::kLog},
-                .caption =
-                    "The gradient starts after the last layer or, where there is a final norm, "
-                    "after that norm, which divides it by the size of the stream."};
-    loss = {
-        .title = fmt::format("Loss after {} steps", kTrainedSteps),
+            "skips are not yet profiled.")};
+    gradient = {
+        .title = msg("The gradient that reaches the first layer, before training"),
         .x = rows,
-        .y = {"nats per byte, on validation text"},
-        .caption = fmt::format(
+        .y = {msg("root mean square; 1 where it starts"), AxisScale::kLog},
+        .caption = msg("The gradient starts after the last layer or, where there is a final norm, "
+                       "after that norm, which divides it by the size of the stream.")};
+    loss = {
+        .title = msg("Loss after {} steps", kTrainedSteps),
+        .x = rows,
+        .y = {msg("nats per byte, on validation text")},
+        .caption = msg(
             "With PyTorch's initial weights and a learning rate of {}, warmed up over {} steps.",
             kTrainedLearningRate, kTrainedWarmUp)};
   }
@@ -65,14 +63,14 @@ void add_sample(const std::string& name, double place, const FigureOptions& opti
   auto add = [&](Panel& panel, Quantity quantity, std::size_t at, double factor, const char* what) {
     panel.measured.push_back(point_of(sample.measured(quantity, name), at, place));
     panel.predicted.push_back(point_of(sample.predicted(quantity, name, factor), at, place));
-    checks.push_back(check_theory(fmt::format("{}: {} matches mean-field theory", name, what),
+    checks.push_back(check_theory(msg("{}: {} matches mean-field theory", name, what),
                                   "docs/theory.md", sample, quantity, panel.measured.back(),
                                   panel.predicted.back()));
   };
   add(panels.stream, Quantity::kStreamRms, sample.layers(), kStreamFactor,
-      "the stream after the last layer");
+      msg("the stream after the last layer"));
   add(panels.gradient, Quantity::kGradientRms, 0, kGradientFactor,
-      "the gradient at the first layer");
+      msg("the gradient at the first layer"));
 }
 
 /// Adds the panel of all placements after training.
@@ -90,16 +88,17 @@ void add_losses(const FigureOptions& options, Panel& panel, std::vector<Check>& 
   const TrainedCurves trained(curves, options);
   panel.measured = trained.losses();
   panel.predicted = {trained.unigram_curve()};
-  auto claim = [&](const char* placement, const char* what, const char* source) {
+  auto claim = [&](const char* placement, const char* text, const char* source) {
     const auto at = std::ranges::find(options.placements, placement) - options.placements.begin();
-    return TrainedCurves::Claim{fmt::format("{} {}", placement, what), source, placement,
-                                static_cast<double>(at)};
+    return TrainedCurves::Claim{text, source, placement, static_cast<double>(at)};
   };
   checks.push_back(trained.fails(
-      claim("plain", "does not train, because its signal vanishes", "docs/theory.md")));
-  checks.push_back(trained.trains(claim("pre", "trains", "Xiong et al. 2020")));
-  checks.push_back(trained.trains(claim("rezero", "trains", "Bachlechner et al. 2020")));
-  checks.push_back(trained.trains(claim("scaled-branch", "trains", "Noci et al. 2022")));
+      claim("plain", msg("plain does not train, because its signal vanishes"), "docs/theory.md")));
+  checks.push_back(trained.trains(claim("pre", msg("pre trains"), "Xiong et al. 2020")));
+  checks.push_back(
+      trained.trains(claim("rezero", msg("rezero trains"), "Bachlechner et al. 2020")));
+  checks.push_back(
+      trained.trains(claim("scaled-branch", msg("scaled-branch trains"), "Noci et al. 2022")));
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -71,14 +69,14 @@ Series agreeing(const std::string& name, const std::vector<double>& depths,
   return curve;
 }
 
-Check check_gradient(const std::string& claim, const Series& measured, const Series& predicted) {
+Check check_gradient(const Message& claim, const Series& measured, const Series& predicted) {
   const bool is_judged =
       std::ranges::any_of(predicted.low, [](double low) { return !std::isnan(low); });
   if (is_judged) return check_mean(claim, "docs/theory.md", measured, predicted);
   return {.claim = claim,
           .source = "docs/theory.md",
-          .unmet = predicted.y.front() == 0 ? "no gradient passes"
-                                            : "the stacks are too deep for their width"};
+          .unmet = predicted.y.front() == 0 ? msg("no gradient passes")
+                                            : msg("the stacks are too deep for their width")};
 }
 
 /// The literature's statement about a placement's curve, in numbers.
@@ -91,28 +89,28 @@ struct Claim {
 };
 constexpr double kAnything = std::numeric_limits<double>::infinity();
 constexpr Claim kClaims[] = {
-    {"post", "less than 0.01 of the gradient is left", 0, 24, 0, 0.01},
-    {"deepnorm", "at least 0.9 of the gradient remains", 0, 6, 0.9, kAnything},
-    {"keel", "at least 0.9 of the gradient remains", 0, 6, 0.9, kAnything},
-    {"residual-dual", "the gradient falls as 1/√(number of sublayers)", 0.5, 6, 0.9, 1.1},
-    {"pre", "the gradient falls as 1/√(number of sublayers)", 0.5, 6, 0.9, 1.1},
-    {"siamese", "the gradient falls about as 1/√(number of sublayers)", 0.5, 6, 0.9, 1.5}};
+    {"post", msg("less than 0.01 of the gradient is left"), 0, 24, 0, 0.01},
+    {"deepnorm", msg("at least 0.9 of the gradient remains"), 0, 6, 0.9, kAnything},
+    {"keel", msg("at least 0.9 of the gradient remains"), 0, 6, 0.9, kAnything},
+    {"residual-dual", msg("the gradient falls as 1/√(number of sublayers)"), 0.5, 6, 0.9, 1.1},
+    {"pre", msg("the gradient falls as 1/√(number of sublayers)"), 0.5, 6, 0.9, 1.1},
+    {"siamese", msg("the gradient falls about as 1/√(number of sublayers)"), 0.5, 6, 0.9, 1.5}};
 
 Check check_claim(const Claim& claim, const Series& gradient, std::size_t width) {
   constexpr std::size_t kLeastWidth = 64;
-  Check check{.claim = fmt::format("{}: {}, from {} layers on", claim.placement, claim.text,
-                                   claim.least_layers),
-              .source = "after Wang et al. 2022; Xie et al. 2023; arXiv 2601.19895",
-              .low = claim.low,
-              .high = claim.high,
-              .unmet = "there are too few layers"};
+  Check check{
+      .claim = msg("{}: {}, from {} layers on", claim.placement, claim.text, claim.least_layers),
+      .source = msg("after Wang et al. 2022; Xie et al. 2023; arXiv 2601.19895"),
+      .low = claim.low,
+      .high = claim.high,
+      .unmet = msg("there are too few layers")};
   for (std::size_t i = 0; i < gradient.x.size(); ++i) {
     if (gradient.x[i] < claim.least_layers) continue;
     check.measured = gradient.y[i] * std::pow(2 * gradient.x[i], claim.power);
-    check.unmet.clear();
+    check.unmet = {};
     if (check.verdict() == Verdict::kOutside) break;
   }
-  if (width < kLeastWidth) check.unmet = "the stack is narrower than 64";
+  if (width < kLeastWidth) check.unmet = msg("the stack is narrower than 64");
   return check;
 }
 
@@ -120,21 +118,22 @@ Check check_claim(const Claim& claim, const Series& gradient, std::size_t width)
 
 FigureResult post_norm_revived(const FigureOptions& options) {
   Panel panel{
-      .title = "The gradient along the skip connections",
-      .x = {"layers", AxisScale::kLog},
-      .y = {"gradient of x, relative to that at the end", AxisScale::kLog, 1e-3},
+      .title = msg("The gradient along the skip connections"),
+      .x = {msg("layers"), AxisScale::kLog},
+      .y = {msg("gradient of x, relative to that at the end"), AxisScale::kLog, 1e-3},
       .caption =
-          "In post-norm, each sublayer divides it by √2, and its curve soon leaves the chart. "
-          "Other placements make the skip larger or keep a second lane without norms."};
+          msg("In post-norm, each sublayer divides it by √2, and its curve soon leaves the chart. "
+              "Other placements make the skip larger or keep a second lane without norms.")};
   FigureResult result;
   const std::vector<double> depths(options.layers.begin(), options.layers.end());
   for (const std::string& name : options.placements) {
-    const std::string claim = fmt::format("{}: the gradient matches theory", name);
+    const Message claim = msg("{}: the gradient matches theory", name);
     if (!theory::covers_stream(parse_placements(name, options.layers[0]))) {
       result.checks.push_back(
           {.claim = claim,
            .source = "docs/theory.md",
-           .unmet = "the theory covers neither gates nor lanes that are parts of the features"});
+           .unmet =
+               msg("the theory covers neither gates nor lanes that are parts of the features")});
       continue;
     }
     std::vector<std::vector<double>> squares(options.seeds, std::vector<double>(depths.size()));

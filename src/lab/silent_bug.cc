@@ -35,27 +35,27 @@ Placement& one_sublayer(StackPlan& plan) {
 }
 
 constexpr SilentBug kBugs[] = {
-    {"residual-missing", "one sublayer's output replaces the stream",
+    {"residual-missing", msg("one sublayer's output replaces the stream"),
      [](StackPlan& plan) { one_sublayer(plan).skip = kNoSkip; }},
-    {"residual-twice", "one sublayer adds the stream twice",
+    {"residual-twice", msg("one sublayer adds the stream twice"),
      [](StackPlan& plan) { one_sublayer(plan).skip = kSkipTwice; }},
-    {"no-residual", "no sublayer adds the stream",
+    {"no-residual", msg("no sublayer adds the stream"),
      [](StackPlan& plan) { in_every_sublayer(plan, [](Placement& p) { p.skip = kNoSkip; }); }},
-    {"norm-over-stream", "the normalized stream overwrites the stream itself",
+    {"norm-over-stream", msg("the normalized stream overwrites the stream itself"),
      [](StackPlan& plan) {
        in_every_sublayer(plan, [](Placement& p) {
          if (p.before == Slot::kNorm) std::swap(p.before, p.after);
        });
      }},
-    {"norm-missing", "no sublayer has a norm",
+    {"norm-missing", msg("no sublayer has a norm"),
      [](StackPlan& plan) {
        in_every_sublayer(plan,
                          [](Placement& p) { p.before = p.inside = p.after = Slot::kNothing; });
        plan.final_norm = FinalNorm::kNo;
      }},
-    {"final-norm-missing", "the final norm is missing",
+    {"final-norm-missing", msg("the final norm is missing"),
      [](StackPlan& plan) { plan.final_norm = FinalNorm::kNo; }},
-    {"scale-lost", "all factors that should depend on depth are 1",
+    {"scale-lost", msg("all factors that should depend on depth are 1"),
      [](StackPlan& plan) {
        in_every_sublayer(plan, [](Placement& p) {
          for (DepthFactor* f :
@@ -64,34 +64,34 @@ constexpr SilentBug kBugs[] = {
          }
        });
      }},
-    {"rms-for-layer", "RMSNorm is used instead of LayerNorm",
+    {"rms-for-layer", msg("RMSNorm is used instead of LayerNorm"),
      [](StackPlan& plan) { plan.block.norm.kind = NormKind::kRms; }},
-    {"alpha-doubled", "alpha of DyT and Derf starts at twice its intended value",
+    {"alpha-doubled", msg("alpha of DyT and Derf starts at twice its intended value"),
      [](StackPlan& plan) { plan.block.norm.alpha *= 2; }},
-    {"one-plus-gamma", "gamma, which is 1, is read as 1 + gamma",
+    {"one-plus-gamma", msg("gamma, which is 1, is read as 1 + gamma"),
      [](StackPlan& plan) { plan.block.norm.output_scale = 2; }},
-    {"epsilon-outside", "epsilon is added to the standard deviation, not to the variance",
+    {"epsilon-outside", msg("epsilon is added to the standard deviation, not to the variance"),
      [](StackPlan& plan) { plan.block.norm.epsilon_at = EpsilonAt::kDeviation; }},
     {"half-statistics",
-     "a norm's mean and standard deviation are computed in float16, only in figures of a single "
-     "norm",
+     msg("a norm's mean and standard deviation are computed in float16, only in figures of a "
+         "single norm"),
      [](StackPlan& plan) { plan.statistics = StatisticsType::kFloat16; }},
     {"transposed-carry",
-     "lanes are mixed by the transpose of A, only in figures of the bare stream",
+     msg("lanes are mixed by the transpose of A, only in figures of the bare stream"),
      [](StackPlan& plan) { plan.carry = CarryUse::kTransposed; }},
-    {"lanes-folded", "every sublayer replaces each lane by the mean of all lanes",
+    {"lanes-folded", msg("every sublayer replaces each lane by the mean of all lanes"),
      [](StackPlan& plan) {
        in_every_sublayer(plan, [](Placement& p) {
          if (!p.lanes.grows) p.lanes.carry = kMeanOfLanes;
        });
      }},
-    {"sinkhorn-rows-only", "only the rows of a doubly stochastic A sum to 1",
+    {"sinkhorn-rows-only", msg("only the rows of a doubly stochastic A sum to 1"),
      [](StackPlan& plan) {
        in_every_sublayer(plan, [](Placement& p) {
          if (p.lanes.carry.map == Map::kSinkhorn) p.lanes.carry.map = Map::kSoftmax;
        });
      }},
-    {"write-sigma", "lanes are written with σ instead of 2σ",
+    {"write-sigma", msg("lanes are written with σ instead of 2σ"),
      [](StackPlan& plan) {
        in_every_sublayer(plan, [](Placement& p) {
          if (p.lanes.write.map == Map::kTwoSigmoid) p.lanes.write.map = Map::kSigmoid;

@@ -1,7 +1,5 @@
 #include "lab/stack_sample.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -93,18 +91,18 @@ bool has_learned_skip(const theory::WideStack& stack) {
   });
 }
 
-std::string_view name_of(Quantity quantity) {
+const char* name_of(Quantity quantity) {
   switch (quantity) {
     case Quantity::kGradientRms:
-      return "the gradient";
+      return msg("the gradient");
     case Quantity::kTokenCosine:
-      return "the token similarity";
+      return msg("the token similarity");
     case Quantity::kWeightGradient:
-      return "the weights' gradient";
+      return msg("the weights' gradient");
     case Quantity::kSumPower:
-      return "the sum";
+      return msg("the sum");
     default:
-      return "the stream";
+      return msg("the stream");
   }
 }
 
@@ -139,33 +137,32 @@ Series StackSample::predicted(Quantity quantity, std::string name, double factor
   return within_factor(std::move(name), x, values, factor);
 }
 
-std::string StackSample::unmet(Quantity quantity, Reach reach) const {
+Message StackSample::unmet(Quantity quantity, Reach reach) const {
   const double layers_over_width =
       static_cast<double>(layers()) / static_cast<double>(stack_.d_model);
-  if (layers_over_width > kDeepest) return "the stack is deeper than wide";
+  if (layers_over_width > kDeepest) return msg("the stack is deeper than wide");
   if (!skips(stack_) && layers_over_width > kDeepestWithoutSkip) {
-    return "without a skip, this many layers of this width fluctuate too much";
+    return msg("without a skip, this many layers of this width fluctuate too much");
   }
   if (grows_without_norm(stack_) && layers_over_width > kDeepestWithoutNorm) {
-    return "without a norm, this many layers of this width fluctuate too much";
+    return msg("without a norm, this many layers of this width fluctuate too much");
   }
   const bool goes_back = reach == Reach::kEveryLayer && (quantity == Quantity::kGradientRms ||
                                                          quantity == Quantity::kWeightGradient);
   if (goes_back && is_post_norm(stack_) && layers_over_width > kDeepestWithoutSkip) {
-    return "after this many post-norms of this width, gradients fluctuate too much";
+    return msg("after this many post-norms of this width, gradients fluctuate too much");
   }
-  if (has_learned_skip(stack_)) return "Admin's skips are not profiled here";
+  if (has_learned_skip(stack_)) return msg("Admin's skips are not profiled here");
   if (quantity == Quantity::kWeightGradient && theory_.down_gradient.back() == 0) {
-    return "its branches start at 0, so that no gradient reaches their weights";
+    return msg("its branches start at 0, so that no gradient reaches their weights");
   }
   return "";
 }
 
-Check check_theory(std::string claim, std::string source, const StackSample& sample,
-                   Quantity quantity, const Series& measured, const Series& predicted,
-                   Reach reach) {
+Check check_theory(Message claim, Message source, const StackSample& sample, Quantity quantity,
+                   const Series& measured, const Series& predicted, Reach reach) {
   Check check = check_mean(std::move(claim), std::move(source), measured, predicted);
-  if (const std::string unmet = sample.unmet(quantity, reach); !unmet.empty()) check.unmet = unmet;
+  if (Message unmet = sample.unmet(quantity, reach); !unmet.empty()) check.unmet = std::move(unmet);
   return check;
 }
 
@@ -174,7 +171,7 @@ Check add_curves(Panel& panel, const StackSample& sample, Quantity quantity,
   panel.measured.push_back(sample.measured(quantity, name));
   panel.predicted.push_back(sample.predicted(quantity, name, factor));
   return check_theory(
-      fmt::format("{}: {} matches mean-field theory, layer by layer", name, name_of(quantity)),
+      msg("{}: {} matches mean-field theory, layer by layer", name, name_of(quantity)),
       "docs/theory.md", sample, quantity, panel.measured.back(), panel.predicted.back());
 }
 

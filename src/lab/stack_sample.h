@@ -42,7 +42,7 @@ class StackSample {
   /// all layers, and so their fluctuations, are multiplied. The tolerance of cosines is factor − 1.
   Series predicted(Quantity quantity, std::string name, double factor) const;
   /// Returns why theory has no prediction of the quantity; empty if it has one.
-  std::string unmet(Quantity quantity, Reach reach) const;
+  Message unmet(Quantity quantity, Reach reach) const;
 
  private:
   theory::WideStack stack_;
@@ -51,8 +51,8 @@ class StackSample {
 };
 
 /// Checks whether they agree, if the sample's theory predicts the quantity.
-Check check_theory(std::string claim, std::string source, const StackSample& sample,
-                   Quantity quantity, const Series& measured, const Series& predicted,
+Check check_theory(Message claim, Message source, const StackSample& sample, Quantity quantity,
+                   const Series& measured, const Series& predicted,
                    Reach reach = Reach::kEveryLayer);
 /// Adds the measured and the predicted curve to the panel, and checks whether they agree.
 Check add_curves(Panel& panel, const StackSample& sample, Quantity quantity,

@@ -70,7 +70,7 @@ TEST(StreamFigures, KnowTheStreamOfEveryPlacement) {
   EXPECT_THAT(denied(mixing), IsEmpty());
   std::vector<std::string> not_judged;
   for (const Check& check : mixing.checks) {
-    if (!check.unmet.empty()) not_judged.push_back(check.claim.substr(0, check.claim.find(':')));
+    if (!check.unmet.empty()) not_judged.push_back(check.claim.values.at(0).id);
   }
   EXPECT_THAT(not_judged, ::testing::ElementsAre("highway", "frac"));
   for (const char* figure : {"lanes", "composite-gain"}) {

@@ -97,18 +97,18 @@ Series TrainedCurves::unigram_curve() const {
     first = std::min(first, curve.x.front());
     last = std::max(last, curve.x.back());
   }
-  return {"byte frequencies alone", {first, last}, {unigram_loss_, unigram_loss_}};
+  return {msg("byte frequencies alone"), {first, last}, {unigram_loss_, unigram_loss_}};
 }
 
 std::vector<double> TrainedCurves::losses_of(const Claim& claim, Check& check) const {
   const auto curve = std::ranges::find(losses_, claim.curve, &Series::name);
   if (curve == losses_.end()) {
-    check.unmet = fmt::format("{} was not trained", claim.curve);
+    check.unmet = msg("{} was not trained", claim.curve);
     return {};
   }
   const auto at = std::ranges::find(curve->x, claim.x);
   if (at == curve->x.end()) {
-    check.unmet = fmt::format("{} was not trained at {:g}", claim.curve, claim.x);
+    check.unmet = msg("{} was not trained at {:g}", claim.curve, claim.x);
     return {};
   }
   std::vector<double> losses;
@@ -127,8 +127,8 @@ Check TrainedCurves::gain_between(const Claim& claim, double low, double high) c
       std::reduce(losses.begin(), losses.end()) / static_cast<double>(losses.size());
   check.measured = unigram_loss_ - mean;
   check.detail = std::isfinite(mean)
-                     ? fmt::format("loss {:.2f}, byte frequencies {:.2f}", mean, unigram_loss_)
-                     : "a run diverged";
+                     ? msg("loss {:.2f}, byte frequencies {:.2f}", mean, unigram_loss_)
+                     : msg("a run diverged");
   return check;
 }
 
@@ -142,7 +142,7 @@ Check TrainedCurves::diverged_share(const Claim& claim, double share) const {
   if (losses.empty()) return check;
   const auto diverged = std::ranges::count(losses, kInfinity);
   check.measured = static_cast<double>(diverged) / static_cast<double>(losses.size());
-  check.detail = fmt::format("{} of {} runs diverged", diverged, losses.size());
+  check.detail = msg("{} of {} runs diverged", diverged, losses.size());
   return check;
 }
 

@@ -51,11 +51,11 @@ class TrainedCurves {
   /// A claim that the curve at x is at least 0.1 nats below byte frequencies, or that it is not.
   /// Not applicable if there is no such curve or x.
   struct Claim {
-    std::string text;
-    std::string source;
+    Message text;
+    Message source;
     std::string curve;
     double x = 0;
-    std::string unmet = {};  ///< the assumption that does not hold
+    Message unmet = {};  ///< the assumption that does not hold
   };
   Check trains(const Claim& claim) const;
   Check fails(const Claim& claim) const;

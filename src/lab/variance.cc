@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "lab/figures.h"
 #include "lab/stack_sample.h"
 
@@ -12,7 +10,7 @@ constexpr double kSteep = 1000;
 
 /// Returns the band from 1 + l/2 to 1 + 3l/2 for l = 1 … layers.
 Series pre_norm_bounds(std::size_t layers) {
-  Series bounds{"pre, bounds", {}, {}};
+  Series bounds{msg("pre, bounds"), {}, {}};
   for (std::size_t l = 1; l <= layers; ++l) {
     const double depth = static_cast<double>(l);
     bounds.x.push_back(depth);
@@ -23,22 +21,22 @@ Series pre_norm_bounds(std::size_t layers) {
 }
 
 struct VariancePanels {
-  Panel linear{.title = "The stream's variance, by layer",
-               .x = {"layer"},
-               .y = {"mean square of each layer's input"},
-               .caption = "Each branch adds its variance to that of the stream."};
-  Panel steep{.title = "The stream's variance without norms",
-              .x = {"layer"},
-              .y = {"mean square of each layer's input", AxisScale::kLog},
-              .caption =
-                  "Without a norm, a branch is as large as the stream it reads, so each layer "
-                  "multiplies the variance."};
-  Panel sums{.title = "What post-norm's second norm divides by",
-             .x = {"layer"},
-             .y = {"mean square of x + F(x) in the feed-forward"},
-             .caption =
-                 "The sum has variance 3/2 in every layer; after the norm it is 1 again, so "
-                 "nothing grows with depth."};
+  Panel linear{.title = msg("The stream's variance, by layer"),
+               .x = {msg("layer")},
+               .y = {msg("mean square of each layer's input")},
+               .caption = msg("Each branch adds its variance to that of the stream.")};
+  Panel steep{
+      .title = msg("The stream's variance without norms"),
+      .x = {msg("layer")},
+      .y = {msg("mean square of each layer's input"), AxisScale::kLog},
+      .caption = msg("Without a norm, a branch is as large as the stream it reads, so each layer "
+                     "multiplies the variance.")};
+  Panel sums{
+      .title = msg("What post-norm's second norm divides by"),
+      .x = {msg("layer")},
+      .y = {msg("mean square of x + F(x) in the feed-forward")},
+      .caption = msg("The sum has variance 3/2 in every layer; after the norm it is 1 again, so "
+                     "nothing grows with depth.")};
 };
 
 /// Adds the claims about single placements that go beyond mean-field theory.
@@ -48,15 +46,15 @@ void add_claims(const std::string& name, const StackSample& sample, VariancePane
   const double layers = static_cast<double>(sample.layers());
   if (name == "pre") {
     panels.linear.predicted.push_back(pre_norm_bounds(sample.layers()));
-    panels.linear.caption += " The bounds are those of Xiong et al. for pre-norm.";
-    checks.push_back(check_theory("pre: the stream is between 1 + l/2 and 1 + 3l/2",
-                                  "Xiong et al. 2020, lemma 2", sample, Quantity::kStreamPower,
+    panels.linear.caption = msg("{} {}", panels.linear.caption,
+                                msg("The bounds are those of Xiong et al. for pre-norm."));
+    checks.push_back(check_theory(msg("pre: the stream is between 1 + l/2 and 1 + 3l/2"),
+                                  msg("Xiong et al. 2020, lemma 2"), sample, Quantity::kStreamPower,
                                   stream, panels.linear.predicted.back()));
   } else if (name == "reordered" || name == "sandwich") {
     const double sum = 1 + 2 * layers;
     checks.push_back(check_theory(
-        fmt::format("{}: each normalized branch adds 1: the stream ends within 3 % of 1 + 2L",
-                    name),
+        msg("{}: each normalized branch adds 1: the stream ends within 3 % of 1 + 2L", name),
         "docs/theory.md", sample, Quantity::kStreamPower, stream,
         {name, {layers}, {sum}, {0.97 * sum}, {1.03 * sum}}));
   } else if (name == "post") {
@@ -64,8 +62,8 @@ void add_claims(const std::string& name, const StackSample& sample, VariancePane
     const Series& x = panels.sums.measured.back();
     panels.sums.predicted.push_back(
         within_factor(name, x.x, std::vector<double>(x.x.size(), 1.5), kVarianceFactor));
-    checks.push_back(check_theory("post: the sum before the second norm has variance 3/2",
-                                  "Xiong et al. 2020, lemma 2", sample, Quantity::kSumPower, x,
+    checks.push_back(check_theory(msg("post: the sum before the second norm has variance 3/2"),
+                                  msg("Xiong et al. 2020, lemma 2"), sample, Quantity::kSumPower, x,
                                   panels.sums.predicted.back()));
   }
 }

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "lab/figures.h"
 #include "lab/training.h"
 
@@ -32,25 +30,25 @@ std::vector<TrainingCurve> warm_up_plan(const FigureOptions& options) {
 FigureResult warm_up(const FigureOptions& options) {
   constexpr const char* kSource = "Xiong et al. 2020";
   constexpr double kDepth = 12;
-  const std::string unmet = options.width == 32 ? "" : "the claim is for width 32";
+  const Message unmet = options.width == 32 ? "" : msg("the claim is for width 32");
   const TrainedCurves trained(warm_up_plan(options), options);
   FigureResult result;
-  result.panels = {{.title = "With and without warm-up",
-                    .x = {"layers", AxisScale::kLog},
-                    .y = {"loss after training, nats per byte"},
-                    .caption = fmt::format(
-                        "Validation loss after {} steps at a learning rate of {}, constant from "
-                        "the first step or warmed up over {} steps. A model at the loss of byte "
-                        "frequencies has learned nothing about the order of the bytes.",
-                        kWarmUpRunSteps, kWarmUpLearningRate, kWarmUpSteps),
-                    .measured = trained.losses(),
-                    .predicted = {trained.unigram_curve()}}};
+  result.panels = {
+      {.title = msg("With and without warm-up"),
+       .x = {msg("layers"), AxisScale::kLog},
+       .y = {msg("loss after training, nats per byte")},
+       .caption = msg("Validation loss after {} steps at a learning rate of {}, constant from "
+                      "the first step or warmed up over {} steps. A model at the loss of byte "
+                      "frequencies has learned nothing about the order of the bytes.",
+                      kWarmUpRunSteps, kWarmUpLearningRate, kWarmUpSteps),
+       .measured = trained.losses(),
+       .predicted = {trained.unigram_curve()}}};
   result.checks = {
       trained.fails(
-          {"post does not train 12 layers without warm-up", kSource, "post", kDepth, unmet}),
+          {msg("post does not train 12 layers without warm-up"), kSource, "post", kDepth, unmet}),
       trained.trains(
-          {"post trains 12 layers with warm-up", kSource, "post, warm-up", kDepth, unmet}),
-      trained.trains({"pre trains 12 layers without warm-up", kSource, "pre", kDepth, unmet}),
+          {msg("post trains 12 layers with warm-up"), kSource, "post, warm-up", kDepth, unmet}),
+      trained.trains({msg("pre trains 12 layers without warm-up"), kSource, "pre", kDepth, unmet}),
   };
   return result;
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "addnorm/nn/placement.h"
+#include "base/message.h"
 
 namespace addnorm {
 namespace {
@@ -259,8 +260,8 @@ constexpr MixForm kMultiway{
     .made = reads_layers};
 
 constexpr Placement kPlacements[] = {
-    {.name = "none", .used_by = "ablation: a residual without a norm"},
-    {.name = "plain", .used_by = "ablation: neither residual nor norm", .skip = kZero},
+    {.name = "none", .used_by = msg("ablation: a residual without a norm")},
+    {.name = "plain", .used_by = msg("ablation: neither residual nor norm"), .skip = kZero},
     {.name = "post",
      .used_by = "Transformer 2017, BERT",
      .source = "Vaswani et al. 2017",
@@ -271,7 +272,7 @@ constexpr Placement kPlacements[] = {
      .before = Slot::kNorm,
      .final_norm = Slot::kNorm},
     {.name = "sandwich",
-     .used_by = "Gemma 2 and 3, CogView",
+     .used_by = msg("Gemma 2 and 3, CogView"),
      .source = "Ding et al. 2021",
      .before = Slot::kNorm,
      .inside = Slot::kNorm,
@@ -359,7 +360,7 @@ constexpr Placement kPlacements[] = {
      .source = "Srivastava et al. 2015",
      .update = Update::kGated},
     {.name = "orthogonal",
-     .used_by = "orthogonal residual",
+     .used_by = msg("orthogonal residual"),
      .source = "Oh et al. 2025",
      .before = Slot::kNorm,
      .update = Update::kOrthogonal,
@@ -447,7 +448,7 @@ constexpr Placement kPlacements[] = {
      .lanes = two(kFirst, {.formula = "what the layer read", .base = span_carry},
                   {.formula = "(1, 0)", .base = one_for_first}, kFirst)},
     {.name = "hyper",
-     .used_by = "hyper-connections",
+     .used_by = msg("hyper-connections"),
      .source = "Zhu et al. 2024",
      .before = Slot::kNorm,
      .final_norm = Slot::kNorm,
@@ -487,7 +488,7 @@ constexpr Placement kPlacements[] = {
                 kMean)},
     {.name = "identity-hc",
      .used_by = "Identity-HC",
-     .source = "arXiv 2512.24880 with A = I",
+     .source = msg("arXiv 2512.24880 with A = I"),
      .before = Slot::kNorm,
      .final_norm = Slot::kNorm,
      .lanes = chosen(16, kManifoldRead, kIdentity, kManifoldWrite, kManifoldExit)},
@@ -529,7 +530,7 @@ constexpr Placement kPlacements[] = {
      .final_norm = Slot::kNorm,
      .lanes = multiway(growing(of_dense_former, kMultiway, kMultiway, kMultiway))},
     {.name = "attention-residuals",
-     .used_by = "Attention Residuals, full",
+     .used_by = msg("Attention Residuals, full"),
      .source = "arXiv 2603.15031",
      .before = Slot::kNorm,
      .final_norm = Slot::kNorm,

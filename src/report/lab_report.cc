@@ -47,8 +47,11 @@ void choose_colors(const lab::Panel& panel, Colors& colors) {
 
 /// A prediction has the colour of the measured curve with its name, and then no legend entry.
 Chart to_chart(const lab::Panel& panel, const Colors& colors) {
-  Chart chart{
-      .title = panel.title, .x = panel.x, .y = panel.y, .maps = panel.maps, .value = panel.value};
+  Chart chart{.title = panel.title.text(),
+              .x = panel.x,
+              .y = panel.y,
+              .maps = panel.maps,
+              .value = panel.value};
   for (const Series& curve : panel.measured) {
     const std::size_t color = colors.at(curve.name);
     const Look look = color < kSeriesColors ? Look::kSolid : Look::kDashed;
@@ -99,43 +102,51 @@ Cell verdict_cell(lab::Verdict verdict) {
   return {std::string(to_string(verdict)), ink_of(verdict)};
 }
 
-/// Returns "7 of 10, 2 not applicable"; `what` follows the 10.
-std::string tally(const lab::FigureResult& result, std::string_view what) {
+enum class Tally { kNumbers, kInWords };
+
+/// Returns "7 of 10 checks inside, 2 not applicable" or, in numbers, "7 of 10, 2 not applicable".
+Message tally(const lab::FigureResult& result, Tally form) {
   const auto count = [&](lab::Verdict v) {
     return std::ranges::count(result.checks, v, &lab::Check::verdict);
   };
   const auto inside = count(lab::Verdict::kInside);
   const auto not_applicable = count(lab::Verdict::kNotApplicable);
-  const std::string rest =
-      not_applicable == 0 ? "" : fmt::format(", {} not applicable", not_applicable);
-  return fmt::format("{} of {}{}{}", inside, inside + count(lab::Verdict::kOutside), what, rest);
+  const auto judged = inside + count(lab::Verdict::kOutside);
+  const Message text = form == Tally::kInWords ? msg("{} of {} checks inside", inside, judged)
+                                               : msg("{} of {}", inside, judged);
+  return not_applicable == 0 ? text : msg("{}, {} not applicable", text, not_applicable);
 }
-constexpr std::string_view kInWords = " checks inside";
 
 /// Returns "12 layers, width 128, 8 seeds from 0".
-std::string setting(const LabRun& run) {
+Message setting(const LabRun& run) {
   const lab::FigureOptions& o = run.options;
-  std::vector<std::string> parts;
-  if (o.layers.size() == 1) parts.push_back(format_count(o.layers[0], "layer"));
-  if (o.layers.size() > 1) parts.push_back(fmt::format("{} layers", fmt::join(o.layers, ", ")));
-  if (o.width != 0) parts.push_back(fmt::format("width {}", o.width));
-  parts.push_back(o.seeds == 0 ? fmt::format("seed {}", o.seed)
-                               : fmt::format("{} from {}", format_count(o.seeds, "seed"), o.seed));
-  if (!o.placements.empty()) parts.push_back(fmt::format("{}", fmt::join(o.placements, ", ")));
-  if (run.figure.trains) parts.push_back(format_count(o.text.size()) + " bytes of text");
-  std::string text = fmt::format("{}", fmt::join(parts, "; "));
-  if (o.bug != nullptr) text += fmt::format("; broken on purpose: {}", o.bug->meaning);
-  return text;
+  Message text;
+  const auto add = [&](const Message& part) {
+    text = text.empty() ? part : msg("{}; {}", text, part);
+  };
+  const auto count = [](std::size_t n) { return Message::number(format_count(n)); };
+  if (o.layers.size() == 1) {
+    add(o.layers[0] == 1 ? msg("1 layer") : msg("{} layers", count(o.layers[0])));
+  } else if (!o.layers.empty()) {
+    add(msg("{} layers", fmt::format("{}", fmt::join(o.layers, ", "))));
+  }
+  if (o.width != 0) add(msg("width {}", o.width));
+  add(o.seeds == 0   ? msg("seed {}", o.seed)
+      : o.seeds == 1 ? msg("1 seed from {}", o.seed)
+                     : msg("{} seeds from {}", count(o.seeds), o.seed));
+  if (!o.placements.empty()) add(fmt::format("{}", fmt::join(o.placements, ", ")));
+  if (run.figure.trains) add(msg("{} bytes of text", count(o.text.size())));
+  return o.bug == nullptr ? text : msg("{}; broken on purpose: {}", text, o.bug->meaning);
 }
 
 /// Returns "measured 0.52, expected 0.4 to 0.6".
-std::string numbers(const lab::Check& check) {
+Message numbers(const lab::Check& check) {
   if (!check.detail.empty()) return check.detail;
-  auto text = [](double value) { return format_number(value, 4); };
-  const std::string measured = fmt::format("measured {}, expected ", text(check.measured));
-  if (std::isinf(check.high)) return measured + "at least " + text(check.low);
-  if (std::isinf(check.low)) return measured + "at most " + text(check.high);
-  return fmt::format("{}{} to {}", measured, text(check.low), text(check.high));
+  const Message measured = to_message(check.measured, 4);
+  const Message low = to_message(check.low, 4), high = to_message(check.high, 4);
+  if (std::isinf(check.high)) return msg("measured {}, expected at least {}", measured, low);
+  if (std::isinf(check.low)) return msg("measured {}, expected at most {}", measured, high);
+  return msg("measured {}, expected {} to {}", measured, low, high);
 }
 
 /// Sorts the checks: refuted ones first, not applicable ones last.
@@ -148,15 +159,15 @@ std::vector<lab::Check> in_order(std::vector<lab::Check> checks) {
   return checks;
 }
 
-std::string check_text(const lab::Check& check) {
+Message check_text(const lab::Check& check) {
   if (!check.unmet.empty()) {
-    return fmt::format("{}; but {} ({}).", check.claim, check.unmet, check.source);
+    return msg("{}; but {} ({}).", check.claim, check.unmet, check.source);
   }
-  return fmt::format("{}; {} ({}).", check.claim, numbers(check), check.source);
+  return msg("{}; {} ({}).", check.claim, numbers(check), check.source);
 }
 
 /// Returns the caption, with an explanation of the panel's curves.
-std::string caption_of(const lab::Panel& panel) {
+Message caption_of(const lab::Panel& panel) {
   auto any = [](const std::vector<Series>& curves, const auto& holds) {
     return std::ranges::any_of(curves, holds);
   };
@@ -167,12 +178,14 @@ std::string caption_of(const lab::Panel& panel) {
   };
   auto has_band = [](const Series& curve) { return !curve.low.empty(); };
   auto is_cut = [](const Series& curve) { return breaks_at(curve).has_value(); };
-  std::string text = panel.caption;
-  if (any(panel.predicted, is_measured)) text += " Pale and wide line: the prediction of theory.";
-  if (any(panel.predicted, has_band)) text += " Dotted edges: the range that agrees with it.";
-  if (any(panel.measured, is_cut)) text += " Cross: the last point before a run diverged.";
-  if (any(panel.measured, has_band))
-    text += " Band of a line: from the smallest to the largest seed.";
+  Message text = panel.caption;
+  const auto add = [&](bool holds, const char* sentence) {
+    if (holds) text = msg("{} {}", text, sentence);
+  };
+  add(any(panel.predicted, is_measured), msg("Pale and wide line: the prediction of theory."));
+  add(any(panel.predicted, has_band), msg("Dotted edges: the range that agrees with it."));
+  add(any(panel.measured, is_cut), msg("Cross: the last point before a run diverged."));
+  add(any(panel.measured, has_band), msg("Band of a line: from the smallest to the largest seed."));
   return text;
 }
 
@@ -193,19 +206,19 @@ std::string lab_text(const LabRun& run, int width) {
     return paint(Ink::kFaint, wrap(text, width)) + "\n";
   };
   std::string out = paint(Ink::kStrong, wrap(run.figure.title, width)) + "\n" +
-                    lines(run.figure.question) + faint(setting(run));
+                    lines(run.figure.question) + faint(setting(run).text());
   const std::vector<Chart> charts = to_charts(run.result.panels);
   for (std::size_t i = 0; i < charts.size(); ++i) {
-    out += "\n" + draw_plot(charts[i], width) + faint(run.result.panels[i].caption);
+    out += "\n" + draw_plot(charts[i], width) + faint(run.result.panels[i].caption.text());
   }
   out += "\n";
   for (const lab::Check& c : in_order(run.result.checks)) {
     const Cell verdict = verdict_cell(c.verdict());
-    out += hanging(paint(verdict.ink, verdict.text) + ": " + check_text(c), width);
+    out += hanging(paint(verdict.ink, verdict.text) + ": " + check_text(c).text(), width);
   }
   const Cell verdict = verdict_cell(run.result.verdict());
   out += fmt::format("Verdict: {}, {}\n", paint(verdict.ink, verdict.text),
-                     tally(run.result, kInWords));
+                     tally(run.result, Tally::kInWords));
   if (run.options.bug != nullptr && run.result.verdict() != lab::Verdict::kOutside) {
     out += lines(fmt::format("This figure does not detect the bug: {}.", run.options.bug->meaning));
   }
@@ -222,7 +235,7 @@ Table summary(std::span<const Run> runs, std::string_view lab::Figure::*label) {
   for (const Run& run : runs) {
     table.add_row({{std::string(run.figure.*label), Ink::kPlain, std::string(run.figure.name)},
                    verdict_cell(run.result.verdict()),
-                   tally(run.result, "")});
+                   tally(run.result, Tally::kNumbers).text()});
   }
   return table;
 }
@@ -256,10 +269,10 @@ Json curves_json(const std::vector<Series>& curves) {
 }
 
 Json panel_json(const lab::Panel& panel) {
-  Json json{{"title", panel.title},
+  Json json{{"title", panel.title.text()},
             {"x", axis_json(panel.x)},
             {"y", axis_json(panel.y)},
-            {"caption", panel.caption},
+            {"caption", panel.caption.text()},
             {"measured", curves_json(panel.measured)},
             {"predicted", curves_json(panel.predicted)}};
   if (panel.maps.empty()) return json;
@@ -271,19 +284,20 @@ Json panel_json(const lab::Panel& panel) {
 }
 
 Json check_json(const lab::Check& c) {
-  return {{"claim", c.claim},       {"source", c.source},
-          {"measured", c.measured}, {"low", c.low},
-          {"high", c.high},         {"detail", c.detail},
-          {"unmet", c.unmet},       {"verdict", to_string(c.verdict())}};
+  return {{"claim", c.claim.text()}, {"source", c.source.text()},
+          {"measured", c.measured},  {"low", c.low},
+          {"high", c.high},          {"detail", c.detail.text()},
+          {"unmet", c.unmet.text()}, {"verdict", to_string(c.verdict())}};
 }
 
-Json run_json(const LabRun& run) {
+Json run_json(const LabRun& run, const Language& language) {
+  const auto in_language = [&](const Message& message) { return message.text(language); };
   Json json{{"figure", run.figure.name},
-            {"title", run.figure.title},
-            {"question", run.figure.question},
-            {"source", run.figure.source},
+            {"title", in_language(run.figure.title)},
+            {"question", in_language(run.figure.question)},
+            {"source", in_language(run.figure.source)},
             {"options", lab::options_json(run.figure, run.options)},
-            {"setting", setting(run)},
+            {"setting", in_language(setting(run))},
             {"panels", Json::array()},
             {"checks", Json::array()},
             {"verdict", to_string(run.result.verdict())}};
@@ -295,40 +309,61 @@ Json run_json(const LabRun& run) {
 }  // namespace
 
 std::string lab_json(const LabRun& run) {
-  return run_json(run).dump(1) + "\n";
+  return run_json(run, {}).dump(1) + "\n";
 }
 
-std::string lab_page_json(const LabRun& run) {
-  Json json = run_json(run);
-  json["tally"] = tally(run.result, kInWords);
+namespace {
+
+/// Returns the panel with its names in this language.
+lab::Panel translated(lab::Panel panel, const Language& language) {
+  const auto translate = [&](std::string& name) { name = Message(name).text(language); };
+  panel.title = panel.title.text(language);
+  translate(panel.value);
+  for (Axis* axis : {&panel.x, &panel.y}) {
+    translate(axis->label);
+    std::ranges::for_each(axis->names, translate);
+  }
+  for (auto* curves : {&panel.measured, &panel.predicted}) {
+    for (Series& curve : *curves) translate(curve.name);
+  }
+  for (HeatMap& map : panel.maps) translate(map.name);
+  return panel;
+}
+
+}  // namespace
+
+std::string lab_page_json(LabRun run, const Language& language) {
+  for (lab::Panel& panel : run.result.panels) panel = translated(std::move(panel), language);
+  Json json = run_json(run, language);
+  json["tally"] = tally(run.result, Tally::kInWords).text(language);
   const std::vector<Chart> charts = to_charts(run.result.panels);
   for (std::size_t i = 0; i < charts.size(); ++i) {
-    json["panels"][i]["wide"] = to_svg(charts[i], kWideChart);
-    json["panels"][i]["narrow"] = to_svg(charts[i], kNarrowChart);
-    json["panels"][i]["caption"] = caption_of(run.result.panels[i]);
+    json["panels"][i]["wide"] = to_svg(charts[i], kWideChart, language);
+    json["panels"][i]["narrow"] = to_svg(charts[i], kNarrowChart, language);
+    json["panels"][i]["caption"] = caption_of(run.result.panels[i]).text(language);
   }
   json["checks"] = Json::array();
   for (const lab::Check& check : in_order(run.result.checks)) {
     json["checks"].push_back(check_json(check));
-    json["checks"].back()["text"] = check_text(check);
+    json["checks"].back()["text"] = check_text(check).text(language);
   }
   return json.dump();
 }
 
 std::string lab_svg(const LabRun& run) {
   ChartSheet sheet{.title = std::string(run.figure.title),
-                   .lead = {std::string(run.figure.question), setting(run),
+                   .lead = {std::string(run.figure.question), setting(run).text(),
                             fmt::format("Verdict: {}, {}", to_string(run.result.verdict()),
-                                        tally(run.result, kInWords))}};
+                                        tally(run.result, Tally::kInWords))}};
   const std::vector<Chart> charts = to_charts(run.result.panels);
   for (std::size_t i = 0; i < charts.size(); ++i) {
-    sheet.parts.push_back({charts[i], caption_of(run.result.panels[i])});
+    sheet.parts.push_back({charts[i], caption_of(run.result.panels[i]).text()});
   }
   return to_svg(sheet);
 }
 
 LabEntry lab_entry(const LabRun& run) {
-  return {run.figure, setting(run), run.result};
+  return {run.figure, setting(run).text(), run.result};
 }
 
 std::string lab_html(std::span<const LabEntry> entries) {
@@ -344,14 +379,15 @@ std::string lab_html(std::span<const LabEntry> entries) {
     page.section(figure.title, figure.name);
     page.paragraph(figure.question);
     page.paragraph(fmt::format("{}. After {}.", setting, figure.source), "Setting");
-    page.paragraph(tally(result, kInWords) + ".", verdict_cell(result.verdict()));
+    page.paragraph(fmt::format("{}.", tally(result, Tally::kInWords)),
+                   verdict_cell(result.verdict()));
     const std::vector<Chart> charts = to_charts(result.panels);
     for (std::size_t i = 0; i < charts.size(); ++i) {
-      page.figure(charts[i], caption_of(result.panels[i]));
+      page.figure(charts[i], caption_of(result.panels[i]).text());
     }
     std::vector<HtmlPage::Item> checks;
     for (const lab::Check& c : in_order(result.checks)) {
-      checks.push_back({verdict_cell(c.verdict()), check_text(c)});
+      checks.push_back({verdict_cell(c.verdict()), check_text(c).text()});
     }
     page.list(checks);
   }

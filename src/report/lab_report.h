@@ -44,8 +44,9 @@ LabEntry lab_entry(const LabRun& run);
 LabEntry read_lab_json(std::string_view text, const std::string& file);
 
 /// Returns lab_json() with additions for a page: setting and tally in words, each panel's caption
-/// and its images for a page and a phone, each check's sentence.
-std::string lab_page_json(const LabRun& run);
+/// and its images for a page and a phone, each check's sentence. Texts to show are in this
+/// language.
+std::string lab_page_json(LabRun run, const Language& language = {});
 
 /// Returns FIGURE.svg: the figure's panels in one image.
 std::string lab_svg(const LabRun& run);

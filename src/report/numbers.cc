@@ -116,6 +116,10 @@ std::string format_number(double value, int digits) {
   return fmt::format("{}e{}", text.substr(0, text.find('e')), exponent);
 }
 
+Message to_message(double value, int digits) {
+  return Message::number(format_number(value, digits));
+}
+
 std::string format_count(std::size_t count) {
   std::string text = std::to_string(count);
   for (std::size_t at = text.size(); at > 3; text.insert(at, ",")) at -= 3;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/message.h"
 #include "lab/chart.h"
 
 namespace addnorm::report {
@@ -43,6 +44,7 @@ std::vector<Tick> ticks(const Range& range, AxisScale scale, int most);
 
 /// Returns "0.0123", "1.23e-9", "nan": about `digits` significant digits.
 std::string format_number(double value, int digits = 3);
+Message to_message(double value, int digits = 3);
 
 /// Returns "3,152,384".
 std::string format_count(std::size_t count);

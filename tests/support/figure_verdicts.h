@@ -13,7 +13,8 @@ inline std::vector<std::string> denied(const lab::FigureResult& result) {
   std::vector<std::string> claims;
   for (const lab::Check& check : result.checks) {
     if (check.verdict() != lab::Verdict::kOutside) continue;
-    claims.push_back(check.claim + ": " + std::to_string(check.measured) + " " + check.detail);
+    claims.push_back(check.claim.text() + ": " + std::to_string(check.measured) + " " +
+                     check.detail.text());
   }
   return claims;
 }

@@ -1,4 +1,5 @@
-// Finds the page's messages in its sources: t`…`, msg`…`, plural(…) and <Trans>…</Trans>.
+// Finds messages in the sources: t`…`, msg`…`, plural(…) and <Trans>…</Trans> of the page, and
+// msg("…") of the library.
 
 import { parseAst, transformWithOxc } from 'vite';
 import { tagged, templateOf } from '../src/language/template';
@@ -29,6 +30,21 @@ export async function messagesOf(source: string, file: string): Promise<Message[
     }
   });
   return messages;
+}
+
+const LITERAL = /"(?:[^"\\\n]|\\.)*"/.source;
+const MARKED = new RegExp(`\\bmsg\\(\\s*(${LITERAL}(?:\\s*${LITERAL})*)\\s*([,)])`, 'g');
+
+/** The messages of a C++ file. The fields of a format are numbered, like in src/base/message.cc. */
+export function libraryMessages(source: string): string[] {
+  return [...source.matchAll(MARKED)].map(([, literals, end]) => {
+    const text = literals
+      .match(new RegExp(LITERAL, 'g'))!
+      .map((literal) => JSON.parse(literal))
+      .join('');
+    let fields = 0;
+    return end === ',' ? text.replace(/\{[^}]*\}/g, () => `{${fields++}}`) : text;
+  });
 }
 
 function walk(node: unknown, visit: (node: Node) => void): void {

@@ -16,9 +16,7 @@ export interface Entry {
 const folder = fileURLToPath(new URL('../src/locales', import.meta.url));
 
 /** The languages that have a catalogue: all but English. */
-export const translatedLanguages = readdirSync(folder)
-  .map((file) => file.replace('.po', ''))
-  .filter((language) => language !== 'en');
+export const translatedLanguages = readdirSync(folder).map((file) => file.replace('.po', ''));
 
 /** Adds the catalogue of each language to the page, for example `locales/de.js` for German. */
 export function catalogues(): Plugin {

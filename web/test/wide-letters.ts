@@ -8,7 +8,7 @@ import { parsePo } from '../plugins/po';
 import { loadKernels } from '../src/kernels/current';
 import type { PageOptions } from './page';
 
-const list = fileURLToPath(new URL('../src/locales/en.po', import.meta.url));
+const list = fileURLToPath(new URL('../src/locales/de.po', import.meta.url));
 
 /** Replaces letters by wide ones (ａ for a), except in placeholders. */
 export function wide(message: string): string {
@@ -19,17 +19,17 @@ export function wide(message: string): string {
     .join('');
 }
 
-const catalogue = () => {
+export function wideCatalogue(): Record<string, string[]> {
   const entries = parsePo(readFileSync(list, 'utf8'));
   return Object.fromEntries(
     entries.map(({ id, plural }) => [id, plural ? [wide(id), wide(plural)] : [wide(id)]]),
   );
-};
+}
 
 /** Options that replace the German catalogue by this one. */
 export const inWideLetters: PageOptions = {
   changed: {
-    '**/locales/de.js': () => `globalThis.catalogue = ${JSON.stringify(catalogue())}`,
+    '**/locales/de.js': () => `globalThis.catalogue = ${JSON.stringify(wideCatalogue())}`,
   },
 };
 
@@ -52,26 +52,37 @@ export async function plainTexts(part: Locator): Promise<string[]> {
         ]),
     );
   });
+  return plain(texts);
+}
+
+/** Those of the texts that have words in plain letters, except for names. */
+export function plain(texts: readonly string[]): string[] {
   return [...new Set(texts)].filter((text) => /[a-z]{3}/i.test(text.replace(NAMES, '')));
 }
 
 /** Texts that are not translated. */
 const WORDS = [
+  '\\w+ et al',
   'Add',
+  'arXiv',
   'Attention Residuals',
   'BatchNorm',
   'BERT',
+  'b?float\\d\\d',
   'block.cc',
   'CSV',
   'd_head',
   'd_model',
   'DeepSeek-V4',
   'DenseFormer',
-  'docs/theory.md',
+  'Derf',
+  'docs/\\w+.md',
+  'DyT',
   'GPT-2 small',
   'GPT-3',
   'GroupNorm',
   'Identity-HC',
+  'IEEE',
   'InstanceNorm',
   'JavaScript',
   'Kimi K3',
@@ -91,10 +102,13 @@ const WORDS = [
   'SiameseNorm',
   'softmax',
   'SVG',
+  'Transformer 2017',
   'Transformer base',
   'Var',
   'What does a deep network forget',
   'Xavier',
 ];
-const placements = (await loadKernels()).placements().map(({ name }) => name);
-const NAMES = new RegExp(`\\b(${[...placements, ...WORDS].join('|')})\\b`, 'g');
+const kernels = await loadKernels();
+const placements = [...kernels.placements(), ...kernels.lanes.rows()].map(({ name }) => name);
+const longestFirst = [...placements, ...WORDS].sort((a, b) => b.length - a.length);
+const NAMES = new RegExp(`\\b(${longestFirst.join('|')})\\b`, 'g');

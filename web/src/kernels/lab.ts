@@ -13,6 +13,12 @@ export interface LabRequest {
   bug?: string;
 }
 
+/** A language of the library's texts: the translation of each message, and its numbers. */
+export interface LabLanguage {
+  translations: Record<string, string[]>;
+  decimal_comma: boolean;
+}
+
 export type Verdict = 'inside' | 'outside' | 'not applicable';
 
 /** A number in JSON, which lacks infinities and NaN; they become null. */
@@ -38,7 +44,7 @@ export interface LabPanel {
   narrow: string;
 }
 
-/** The results of a figure, as lab_page_json() writes them. */
+/** The results of a figure, as lab_page_json() writes them. Its texts are in the run's language. */
 export interface LabRun {
   figure: string;
   title: string;
@@ -68,8 +74,9 @@ export class Lab {
     return JSON.parse(this.#instance.text(exports.lab_list()));
   }
 
-  run(request: LabRequest): LabRun {
-    const text = new TextEncoder().encode(JSON.stringify(request));
+  /** Runs the figure. Without a language its texts are English. */
+  run(request: LabRequest, language?: LabLanguage): LabRun {
+    const text = new TextEncoder().encode(JSON.stringify({ ...request, language }));
     return this.#instance.call((arena) => {
       const answer = arena.exports.lab_run(arena.put(text), text.length);
       return JSON.parse(this.#instance.text(answer));

@@ -6,6 +6,9 @@ const root = globalThis.document?.documentElement;
 
 export const language = root?.lang || 'en';
 
+/** Whether the language writes 0,5 for one half. */
+export const decimalComma = (0.5).toLocaleString(language).includes(',');
+
 /** The available languages, each by its own name. public/first.js has the same list. */
 export const LANGUAGE_NAMES: Record<string, string> = {
   en: 'English',

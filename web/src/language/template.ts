@@ -25,19 +25,3 @@ export function tagged(number: number, content: string): string {
 export function msg(parts: TemplateStringsArray): string {
   return templateOf(parts);
 }
-
-const NUMBER = /(?<![\p{L}\d_])[−+-]?\d+(?:[.,]\d+)*(?:e[−+-]?\d+)?(?![\p{L}\d_])/gu;
-
-const SEAMS = /(; |: |(?<!\b(?:al|eq))\.(?: |$)| \((?=[^()]*\)\.?$)|(?<= \([^()]*)\)\.?$)/;
-
-/** Splits a text of the library into its parts and the separators between
- * them, such as "; " and " (". */
-export function pieces(text: string): string[] {
-  return text.split(SEAMS).filter(Boolean);
-}
-
-/** Replaces the numbers of a piece by placeholders. Returns the message and the numbers. */
-export function withoutNumbers(text: string): [message: string, numbers: string[]] {
-  const numbers: string[] = [];
-  return [text.replace(NUMBER, (number) => `{${numbers.push(number) - 1}}`), numbers];
-}

@@ -2,11 +2,10 @@
 
 import { renderToString } from 'preact-render-to-string';
 import { afterEach, expect, test, vi } from 'vitest';
-import { messagesOf } from '../../plugins/messages';
+import { libraryMessages, messagesOf } from '../../plugins/messages';
 import { formatPo, parsePo } from '../../plugins/po';
 import { catalogue } from './catalogue';
-import { plural, t, Trans, translated, translatedSvg } from './text';
-import { pieces } from './template';
+import { plural, t, Trans, translated } from './text';
 
 vi.mock('./language', () => ({ language: 'de' }));
 vi.mock('./catalogue', () => ({ catalogue: {} }));
@@ -49,40 +48,6 @@ test('the number chooses the form, and other values have names', () => {
   expect([0, 1, 2].map(layers)).toEqual(['0 Schichten in A', '1 Schicht in A', '2 Schichten in A']);
 });
 
-test('text of the library is translated piece by piece, whatever its numbers are', () => {
-  add({ 'measured {0}, expected {1} to {2}': ['{0} gemessen, {1} bis {2} erwartet'] });
-  expect(translated('pre: F(x); measured −1.5e−7, expected 0.05 to 2,000 (He et al. 2016).')).toBe(
-    'pre: F(x); −1.5e−7 gemessen, 0.05 bis 2,000 erwartet (He et al. 2016).',
-  );
-  expect(pieces('pre: of F(x); so (He et al. 2016). Or F(x).')).toEqual([
-    'pre',
-    ': ',
-    'of F(x)',
-    '; ',
-    'so (He et al. 2016)',
-    '. ',
-    'Or F(x)',
-    '.',
-  ]);
-  expect(pieces('so (He et al. 2016).')).toEqual(['so', ' (', 'He et al. 2016', ').']);
-});
-
-test('labels in drawings of the library are translated, also those of several lines', () => {
-  add({ 'a & b': ['<b> & a'], 'layer {0} of all': ['von allen die Schicht {0}'] });
-  const text = (words: string, y = 3) => `<text x="1" y="${y}">${words}</text>`;
-  expect(translatedSvg(`<svg><style>a{}</style>${text('a &amp; b')}\n${text('c')}</svg>`)).toBe(
-    `<svg><style>a{}</style>${text('&lt;b&gt; &amp; a')}\n${text('c')}</svg>`,
-  );
-  expect(translatedSvg(text('layer 3') + text('of all', 4))).toBe(
-    text('von allen die') + text('Schicht 3', 4),
-  );
-  const tick = (words: string, y: number) =>
-    `<text x="1" y="${y}" text-anchor="end">${words}</text>`;
-  expect(translatedSvg(tick('layer 3', 1) + tick('of all', 2))).toBe(
-    tick('layer 3', 1) + tick('of all', 2),
-  );
-});
-
 test('sources are read by the same rules', async () => {
   const source = `
     const a = t\`\${n} of
@@ -105,6 +70,14 @@ test('sources are read by the same rules', async () => {
   expect(found[0].comments).toEqual(['{0} is n', '{1} is all.length']);
   await expect(messagesOf('<Trans>so {n} many</Trans>', 'b.tsx')).rejects.toThrow('without a name');
   await expect(messagesOf('plural(n, one, "two")', 'b.ts')).rejects.toThrow('b.ts');
+});
+
+test('sources of the library are read as they are compiled', () => {
+  const source = `
+    .title = msg("A \\"title\\" of {} "
+                 "lines"),
+    .claim = on ? msg("{:.4g} of {}, {}", x, number(msg("all {}", n)), y) : name, check(message)`;
+  expect(libraryMessages(source)).toEqual(['A "title" of {} lines', '{0} of {1}, {2}', 'all {0}']);
 });
 
 test('catalogues are read as they are written, and as other programs write them', () => {

@@ -8,9 +8,8 @@ import {
   type VNode,
 } from 'preact';
 import { catalogue } from './catalogue';
-import { withLabels } from './drawing';
 import { language } from './language';
-import { filled, pieces, PLACES, tagged, templateOf, withoutNumbers } from './template';
+import { filled, PLACES, tagged, templateOf } from './template';
 
 /** t`A stack of ${n} layers`, in the reader's language. */
 export function t(parts: TemplateStringsArray, ...values: unknown[]): string {
@@ -28,21 +27,10 @@ export function plural(n: number, one: string, other: string, values: object = {
   return filled(forms[form], { n, ...values });
 }
 
-/** Translates a text of the library, or one marked by msg`…`. A text
- * without a translation stays as it is. */
+/** Translates a text that msg() marks, in a worker or in the library. A text without a translation
+ * stays as it is. */
 export function translated(text: string): string {
-  if (language === 'en') return text;
-  return catalogue[text]?.[0] ?? pieces(text).map(piece).join('');
-}
-
-/** A drawing of the library with translated labels. */
-export function translatedSvg(svg: string): string {
-  return language === 'en' ? svg : withLabels(svg, translated);
-}
-
-function piece(text: string): string {
-  const [message, numbers] = withoutNumbers(text);
-  return filled(found(message), numbers);
+  return found(text);
 }
 
 /** <Trans>See <a href="…">the lab</a> for {{ n }} more.</Trans>: text

@@ -8,7 +8,7 @@ import { parsePo, translatedLanguages } from '../../plugins/po';
 import { LANGUAGE_NAMES } from './language';
 
 const web = fileURLToPath(new URL('../..', import.meta.url));
-const files = readdirSync(`${web}src/locales`).filter((file) => file !== 'en.po');
+const files = readdirSync(`${web}src/locales`);
 
 /** The language that public/first.js chooses for an address and a browser's languages. */
 function chosen(search: string, languages: string[]) {

@@ -59,5 +59,5 @@ function changed(c: Comparison): string {
 
 /** The cosine with four decimals, or a text for a zero vector, which has no direction. */
 export function cosineText(v: number): string {
-  return Number.isNaN(v) ? t`none` : fixedNumber(v, 4);
+  return Number.isNaN(v) ? t`undefined` : fixedNumber(v, 4);
 }

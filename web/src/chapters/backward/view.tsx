@@ -184,7 +184,7 @@ function Checks({ gradient, rms }: PartProps) {
   const whole = dot(g, g);
   const share = (part: readonly number[]) => {
     const kept = withoutRounding(part, g);
-    return whole === 0 ? t`none` : percent(dot(kept, kept) / whole);
+    return whole === 0 ? t`undefined` : percent(dot(kept, kept) / whole);
   };
   const rows: [id: string, name: string, value: ComponentChildren][] = [
     ['sum', 'Σ dx', <Rounded value={sum(dx)} />],

@@ -166,7 +166,7 @@ function memory(bytes: number): string {
   return `${roundNumber(bytes / 1000 ** power, 3)} ${[t`bytes`, 'kB', 'MB', 'GB', 'TB'][power]}`;
 }
 
-const LANGUAGE_NAMES = {
+const CODE_LABELS = {
   cpp: t`C++ with addnorm`,
   python: t`Python with PyTorch`,
   js: t`JavaScript with addnorm`,
@@ -210,7 +210,7 @@ function Example() {
         </Trans>
       </p>
       <div class="controls">
-        <Choice label={t`Programming language`} item={state.language} labels={LANGUAGE_NAMES} />
+        <Choice label={t`Programming language`} item={state.language} labels={CODE_LABELS} />
         <Choice label={t`Placement`} item={state.placement} labels={PLACEMENT_NAMES} />
         <Checkbox label={t`Causal mask`} item={state.causal} />
       </div>

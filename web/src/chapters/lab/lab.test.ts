@@ -3,6 +3,7 @@
 import { pathToFileURL } from 'node:url';
 import { compile } from 'addnorm/compile';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
+import { plain, wideCatalogue } from '../../../test/wide-letters';
 import { native, root, withFolder } from '../../../packages/addnorm/test/native';
 import { loadKernels, setKernels } from '../../kernels/current';
 import { Lab, type LabCurve, type LabRun } from '../../kernels/lab';
@@ -97,6 +98,38 @@ test.each(FIGURES)('%s is that of the program', (figure) => {
     expect(narrow).toMatch(/^<svg[^]*<\/svg>\s*$/);
     expect(caption).not.toBe('');
   });
+});
+
+/** All texts of a run, also those in its drawings. */
+function textsOf(part: unknown): string[] {
+  if (typeof part === 'string') {
+    return part.startsWith('<svg') ? (part.match(/(?<=>)[^<>]+(?=<(?!\/style))/g) ?? []) : [part];
+  }
+  return typeof part === 'object' && part !== null ? Object.values(part).flatMap(textsOf) : [];
+}
+
+test.each(FIGURES)('%s has no text that is not translated', (figure) => {
+  state.figure.value = figure;
+  const translations = { ...wideCatalogue(), nan: ['?'], '-nan': ['?'] };
+  const language = { translations, decimal_comma: true };
+  for (const bug of [undefined, 'no-residual', 'lanes-folded']) {
+    for (const seeds of request().seeds ? [1, 4] : [undefined]) {
+      const { title, question, source, setting, panels, checks, tally } = lab.run(
+        { ...request(), seeds, bug },
+        language,
+      );
+      const texts = [title, question, source, setting, panels, checks.map((c) => c.text), tally];
+      expect(plain(textsOf(texts).filter((text) => !/^(linear|log)$/.test(text)))).toEqual([]);
+    }
+  }
+});
+
+test('numbers have the decimal comma of the language', () => {
+  state.figure.value = 'gradient-flow';
+  const { checks, panels } = lab.run(request(), { translations: {}, decimal_comma: true });
+  const texts = textsOf([checks.map((c) => c.text), panels.map(({ wide }) => wide)]);
+  expect(texts.filter((text) => /\d,\d/.test(text)).length).toBeGreaterThan(10);
+  expect(texts.filter((text) => /\d\.\d/.test(text))).toEqual([]);
 });
 
 test('a bug is seen here as there', () => {

@@ -2,8 +2,11 @@
 
 import { batch, signal } from '@preact/signals';
 import { labModule, labWorker, portable } from '../../kernels/files';
-import type { Lab, LabList, LabRequest, LabRun } from '../../kernels/lab';
+import type { Lab, LabLanguage, LabList, LabRequest, LabRun } from '../../kernels/lab';
 import { connect, newest, type Remote } from '../../kernels/remote';
+import { catalogue } from '../../language/catalogue';
+import { decimalComma } from '../../language/language';
+import { t } from '../../language/text';
 
 export interface Ran {
   run: LabRun;
@@ -15,6 +18,18 @@ export const ran = signal<Ran | undefined>(undefined);
 export const running = signal(false);
 export const problem = signal('');
 export const list = signal<LabList | undefined>(undefined);
+
+/** The page's language, and its words for numbers that a bug has left without a value. */
+const language: LabLanguage = {
+  translations: {
+    ...catalogue,
+    nan: [t`not a number`],
+    '-nan': [t`not a number`],
+    inf: ['∞'],
+    '-inf': ['−∞'],
+  },
+  decimal_comma: decimalComma,
+};
 
 /** A figure that runs longer than this many milliseconds is cancelled by the next request. */
 const PATIENCE = 1000;
@@ -41,7 +56,7 @@ const queue = newest(async (request: LabRequest, isNewest) => {
     const worker = lab;
     const givenUp = new Promise<undefined>((resolve) => (giveUp = () => resolve(undefined)));
     began = performance.now();
-    const result = await Promise.race([worker.call('run', request), givenUp]);
+    const result = await Promise.race([worker.call('run', request, language), givenUp]);
     if (result === undefined) {
       worker.close();
       lab = undefined;

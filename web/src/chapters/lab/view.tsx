@@ -2,7 +2,7 @@
 
 import { useRef } from 'preact/hooks';
 import type { LabCurve, LabPanel, Verdict } from '../../kernels/lab';
-import { t, translated, translatedSvg } from '../../language/text';
+import { t, translated } from '../../language/text';
 import {
   Button,
   Choice,
@@ -104,18 +104,24 @@ const CLASSES: Record<Verdict, string> = {
   'not applicable': 'faint',
 };
 
+const VERDICTS: Record<Verdict, string> = {
+  inside: t`inside`,
+  outside: t`outside`,
+  'not applicable': t`not applicable`,
+};
+
 function Mark({ verdict }: { verdict: Verdict }) {
-  return <strong class={CLASSES[verdict]}>{translated(verdict)}</strong>;
+  return <strong class={CLASSES[verdict]}>{VERDICTS[verdict]}</strong>;
 }
 
 function Result({ run, request, milliseconds }: Ran) {
   const unseen = request.bug !== undefined && run.verdict !== 'outside';
   return (
     <>
-      <h3 data-figure={run.figure}>{translated(run.title)}</h3>
-      <p>{translated(run.question)}</p>
+      <h3 data-figure={run.figure}>{run.title}</h3>
+      <p>{run.question}</p>
       <p class="lab-sum" data-verdict={run.verdict} role="status">
-        <Mark verdict={run.verdict} /> {inWords(run.tally)}.
+        <Mark verdict={run.verdict} /> {run.tally}.
         {unseen && ` ${t`This figure does not detect the bug.`}`}
       </p>
       {unseen && <SeenElsewhere bug={request.bug as keyof typeof SEEN_BY} shown={request.figure} />}
@@ -128,13 +134,13 @@ function Result({ run, request, milliseconds }: Ran) {
       <ul>
         {run.checks.map(({ verdict, text }, i) => (
           <li key={i} data-check={verdict}>
-            <Mark verdict={verdict} /> {inWords(text)}
+            <Mark verdict={verdict} /> {text}
           </li>
         ))}
       </ul>
       <p class="hint">
-        {translated(run.setting)}.{' '}
-        {t`Based on ${translated(run.source)}. ± gives four standard errors of a mean over seeds. A
+        {run.setting}.{' '}
+        {t`Based on ${run.source}. ± gives four standard errors of a mean over seeds. A
           claim holds if this interval overlaps the allowed one. Computed here in
           ${Math.round(milliseconds)} ms; the program computes the same:`}
       </p>
@@ -156,47 +162,34 @@ function SeenElsewhere({ bug, shown }: { bug: keyof typeof SEEN_BY; shown: strin
   );
 }
 
-/** Placeholders for NaN and infinity while a sentence is translated. */
-const [NAN, INFINITY] = ['9e998', '9e999'];
-
-/** Translates the program's sentences, including those in which a bug has left no number. */
-function inWords(text: string): string {
-  const numbered = text.replace(/-?\bnan\b/g, NAN).replace(/\binf\b/g, INFINITY);
-  return translated(numbered)
-    .replaceAll(NAN, t`not a number`)
-    .replaceAll(INFINITY, '∞');
-}
-
 function PanelFigure({ panel }: { panel: LabPanel }) {
   const figure = useRef<HTMLElement>(null);
   return (
     <figure class="figure lab-figure" ref={figure}>
-      <div class="wide" dangerouslySetInnerHTML={{ __html: translatedSvg(panel.wide) }} />
-      <div class="narrow" dangerouslySetInnerHTML={{ __html: translatedSvg(panel.narrow) }} />
-      <figcaption class="hint">{translated(panel.caption)}</figcaption>
-      <SaveMenu name={translated(panel.title)} figure={figure} />
+      <div class="wide" dangerouslySetInnerHTML={{ __html: panel.wide }} />
+      <div class="narrow" dangerouslySetInnerHTML={{ __html: panel.narrow }} />
+      <figcaption class="hint">{panel.caption}</figcaption>
+      <SaveMenu name={panel.title} figure={figure} />
       <div class="numbers">{panel.maps ? <Maps panel={panel} /> : <Numbers panel={panel} />}</div>
     </figure>
   );
 }
 
 interface Row {
-  id: string;
   name: string;
   at: Map<number, number | null>;
 }
 
 /** One row for each list of numbers of the curve. */
-function rowsOf(curve: LabCurve, id: string, name: string): Row[] {
-  const lists: [string, string, (number | null)[]][] = [
-    [id, name, curve.y],
-    [`${id}, from`, t`${name}, from`, curve.low],
-    [`${id}, to`, t`${name}, to`, curve.high],
+function rowsOf(curve: LabCurve, name: string): Row[] {
+  const lists: [string, (number | null)[]][] = [
+    [name, curve.y],
+    [t`${name}, from`, curve.low],
+    [t`${name}, to`, curve.high],
   ];
   return lists
-    .filter(([, , values]) => values.length > 0)
-    .map(([id, name, values]) => ({
-      id,
+    .filter(([, values]) => values.length > 0)
+    .map(([name, values]) => ({
       name,
       at: new Map(curve.x.map((x, i) => [x ?? NaN, values[i]])),
     }));
@@ -204,24 +197,19 @@ function rowsOf(curve: LabCurve, id: string, name: string): Row[] {
 
 function Numbers({ panel }: { panel: LabPanel }) {
   const rows = [
-    ...panel.measured.flatMap((curve) => rowsOf(curve, curve.name, translated(curve.name))),
-    ...panel.predicted.flatMap((curve) =>
-      rowsOf(curve, `${curve.name} (theory)`, t`${translated(curve.name)} (theory)`),
-    ),
+    ...panel.measured.flatMap((curve) => rowsOf(curve, curve.name)),
+    ...panel.predicted.flatMap((curve) => rowsOf(curve, t`${curve.name} (theory)`)),
   ];
   const places = [...new Set(rows.flatMap(({ at }) => [...at.keys()]))].sort((a, b) => a - b);
   const { label, names } = panel.x;
   return (
     <DataTable
-      caption={`${translated(panel.title)}: ${translated(panel.y.label)}`}
-      columns={[
-        translated(label),
-        ...places.map((x) => (names ? translated(names[x] ?? '') : '') || exactNumber(x)),
-      ]}
-      rows={rows.map(({ id, name, at }) => ({
+      caption={`${panel.title}: ${panel.y.label}`}
+      columns={[label, ...places.map((x) => names?.[x] || exactNumber(x))]}
+      rows={rows.map(({ name, at }) => ({
         head: name,
         cells: places.map((x) => at.get(x)),
-        data: { curve: id },
+        data: { curve: name },
       }))}
       format={cellOf}
     />
@@ -241,10 +229,10 @@ function Maps({ panel: { title, x, y, maps = [] } }: { panel: LabPanel }) {
       {maps.map(({ name, rows }) => (
         <DataTable
           key={name}
-          caption={`${translated(title)}, ${translated(name)}`}
-          columns={['', ...(x.names?.map(translated) ?? rows[rows.length - 1].map((_, c) => c))]}
+          caption={`${title}, ${name}`}
+          columns={['', ...(x.names ?? rows[rows.length - 1].map((_, c) => c))]}
           rows={rows.map((cells, r) => ({
-            head: y.names?.[r] === undefined ? r : translated(y.names[r]),
+            head: y.names?.[r] === undefined ? r : y.names[r],
             cells,
             data: { map: name },
           }))}

@@ -5,7 +5,7 @@ import type { NormOptions } from 'addnorm';
 export const LANGUAGES = ['cpp', 'python', 'javascript'] as const;
 export type Language = (typeof LANGUAGES)[number];
 
-export const LANGUAGE_NAMES: Record<Language, string> = {
+export const CODE_LABELS: Record<Language, string> = {
   cpp: 'C++',
   python: 'Python',
   javascript: 'JavaScript',

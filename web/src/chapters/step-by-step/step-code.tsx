@@ -3,7 +3,7 @@
 import type { NormOptions } from 'addnorm';
 import { t } from '../../language/text';
 import { Choice, CopyButton } from '../../ui/controls';
-import { LANGUAGE_NAMES, listing, textOf } from './code';
+import { CODE_LABELS, listing, textOf } from './code';
 import { state } from './state';
 
 interface StepCodeProps {
@@ -14,11 +14,11 @@ interface StepCodeProps {
 export function StepCode({ step, options }: StepCodeProps) {
   const language = state.language.value;
   const code = listing(language, options);
-  const name = LANGUAGE_NAMES[language];
+  const name = CODE_LABELS[language];
   return (
     <div class="code st-code">
       <div class="controls">
-        <Choice label={t`From scratch in`} item={state.language} labels={LANGUAGE_NAMES} />
+        <Choice label={t`From scratch in`} item={state.language} labels={CODE_LABELS} />
         <CopyButton label={t`Copy`} text={() => textOf(code)} />
       </div>
       <pre class="card" tabIndex={0} role="region" aria-label={t`Step ${step} in ${name}`}>
