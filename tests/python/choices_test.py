@@ -77,6 +77,15 @@ class WithOwnCode(Model):
             nn.init.normal_(module.mlp[0].weight, std=0.1)
 
 
+class WithZeros(WithOwnCode):
+    """A model whose maps into the stream begin at 0."""
+
+    def _init_weights(self, module):
+        super()._init_weights(module)
+        if isinstance(module, Layer):
+            nn.init.zeros_(module.mlp[-1].weight)
+
+
 def small(**options):
     """A model with initial weights of the configuration's size."""
     found = Model(**options)
@@ -91,13 +100,20 @@ def small(**options):
     return found
 
 
-def own_code():
-    found = WithOwnCode()
+def own_code(kind=WithOwnCode):
+    found = kind()
     found.config = types.SimpleNamespace(initializer_range=0.02, hidden_size=WIDTH)
     found.apply(found._init_weights)
     for layer in found.layers:
         nn.init.zeros_(layer.attn.in_proj_bias)
     return found
+
+
+def test_matrices_that_began_at_0_and_were_trained_have_any_size():
+    found = own_code(WithZeros)
+    for layer in found.layers:
+        nn.init.normal_(layer.mlp[-1].weight, std=0.05)
+    assert "initial-size" not in rules(found)
 
 
 def in_layers(change, layers=range(LAYERS), make=Model, **options):

@@ -121,6 +121,9 @@ def measure_initial_sizes(s: Subject) -> None:
     if not off and not odd:
         return
     drawn = _drawn_again(s)
+    zeros = [n for n in matrices if n in drawn and not bool(drawn[n].any())]
+    if 2 * sum(bool(matrices[n].any()) for n in zeros) > len(zeros):  # matrices that begin at 0 have been trained
+        return
     for kind in True, False:  # biases, then gains
         names = [name for name in norms if name.endswith("bias") == kind]
         wrong = {n for n in off if n in names and (n not in drawn or _is_off(_mean(norms[n]), _mean(drawn[n])))}
