@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernels/aliasing.h"
 #include "kernels/constant_block.h"
 #include "kernels/dispatch.h"
-#include "kernels/placement.h"
 
 namespace addnorm::kernels {
 namespace {
