@@ -59,7 +59,7 @@ constexpr Figure kFigures[] = {
                                 .placements = {"post", "pre", "deepnorm"}};
          },
      .most_layers = 96,
-     .run = placement},
+     .run = pre_and_post_norm},
     {.name = "variance",
      .title = "How the stream's variance grows with depth",
      .question = "What does each layer add to the residual stream?",
@@ -127,7 +127,7 @@ constexpr Figure kFigures[] = {
          },
      .most_layers = 96,
      .trains = true,
-     .run = placements},
+     .run = all_placements},
     {.name = "depth",
      .title = "Which stacks still train when they are deep",
      .question = "How deep can a stack be and still learn in its first steps?",

@@ -244,9 +244,9 @@ std::vector<Drawing::Key> Drawing::keys() const {
   std::vector<Key> keys;
   for (std::size_t i = 0; i < chart_.series.size(); ++i) {
     const Series& s = chart_.series[i];
-    const bool unseen = !s.y.empty() && widen({}, s.y, chart_.y.scale).empty();
+    const bool is_empty = !s.y.empty() && widen({}, s.y, chart_.y.scale).empty();
     if (!s.name.empty()) {
-      keys.push_back({sample_of(i), s.name + (unseen ? ": nothing to show" : "")});
+      keys.push_back({sample_of(i), s.name + (is_empty ? ": nothing to show" : "")});
     }
   }
   if (has_break(chart_)) keys.push_back({std::string(kBreak), "no longer finite"});
