@@ -158,7 +158,7 @@ TEST(Proof, APlacementWithAResidualMendsGradientsThatVanish) {
   EXPECT_GT(proofs[1].before, 0.99);
   EXPECT_LT(proofs[1].after, 0.9);
   for (const doctor::Proof& proof : proofs)
-    EXPECT_TRUE(proof.was_seen && proof.is_mended) << proof.rule;
+    EXPECT_TRUE(proof.was_found && proof.is_mended) << proof.rule;
 }
 
 TEST(SettingsRules, SeeGradientsExplodeWithoutANorm) {
@@ -225,7 +225,7 @@ TEST(Proof, TrainsARunAsItWasTrained) {
   ASSERT_FALSE(proofs.empty());
   EXPECT_EQ(proofs[0].change, "placement \"none\" → \"pre\"");
   EXPECT_TRUE(std::isinf(proofs[0].before));
-  EXPECT_TRUE(proofs[0].was_seen && proofs[0].is_mended) << proofs[0].after;
+  EXPECT_TRUE(proofs[0].was_found && proofs[0].is_mended) << proofs[0].after;
 }
 
 /// The bands hold up to the fluctuations of such a narrow stack.

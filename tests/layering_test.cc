@@ -169,7 +169,7 @@ TEST(LayeringTest, IncludesFollowLinks) {
   }
 }
 
-TEST(LayeringTest, OtherReadersOfJsonAreSeen) {
+TEST(LayeringTest, OtherReadersOfJsonAreFound) {
   for (const char* text :
        {"Json::parse(text)", "nlohmann::json::parse(text)", "nlohmann::ordered_json::parse(text)",
         "io::Json::accept(text)", "Json::sax_parse(text, &handler)", "Json::from_cbor(bytes)",
@@ -194,7 +194,7 @@ TEST(LayeringTest, JsonHasOneReader) {
   }
 }
 
-TEST(RepositoryTest, MarksOfUnfinishedWorkAreSeen) {
+TEST(RepositoryTest, MarksOfUnfinishedWorkAreFound) {
   EXPECT_THAT(unfinished("// TO"
                          "DO: more\n# FIX"
                          "ME\n"),

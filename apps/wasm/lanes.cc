@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "addnorm/torch_generator.h"
 #include "base/require.h"
 #include "lab/carry_product.h"
 #include "nn/lane_mix.h"
@@ -75,43 +74,40 @@ BareStack own_stack(const LaneStack& asked) {
   return stack;
 }
 
-/// Returns the learned numbers of a mix, each moved by a normal deviate.
-Numbers moved(const MixForm& form, const Place& place, const MixShape& shape, double spread,
-              std::uint64_t seed) {
+/// Returns the learned numbers of a mix at their initial values.
+Numbers learned_numbers(const MixForm& form, const Place& place, const MixShape& shape) {
   Numbers numbers;
   for (std::size_t k = 0; k < nn::MixMap<double>::logits_of(form.map, shape.to, shape.from); ++k) {
     const std::size_t to = k / shape.from, from = k % shape.from;
     if (form.learned(place, to, from)) numbers.push_back(form.base(place, to, from));
   }
-  Numbers deviates(numbers.size());
-  TorchGenerator(seed).fill_normal<double>(deviates, 0, spread);
-  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] += deviates[i];
   return numbers;
 }
 
-/// Moves the numbers with the seeds of lab::BareStream, so they are those of the lab.
-void move_numbers(BareStack& stack, double spread, std::uint64_t seed) {
-  constexpr std::uint64_t kSitesApart = 1'000'003, kMixes = 3;
-  const auto first_seed = [&] { return seed * kSitesApart + kMixes * stack.learned.size(); };
+/// Draws the learned numbers, as lab::BareStream does.
+void draw_numbers(BareStack& stack, const lab::MixDraw& draw) {
+  const auto drawn = [&](const MixForm& form, MixUse use, const Place& place,
+                         const MixShape& shape) {
+    Numbers numbers = learned_numbers(form, place, shape);
+    draw.move(numbers, stack.learned.size(), use);
+    return numbers;
+  };
   const auto add = [&](const Placement& placement, const Place& place) {
     const LaneForm& form = placement.lanes;
     const std::size_t n = place.lanes;
     const bool appends = form.changes(place) == Changes::kAppend;
     const std::size_t read_from = form.reads_carried ? n + appends : n;
-    const std::uint64_t first = first_seed();
     stack.learned.push_back(
-        {.read =
-             moved(form.read, place, {.to = form.reads(place), .from = read_from}, spread, first),
-         .carry = moved(form.carry, place, {.to = appends ? 1 : n, .from = n}, spread, first + 1),
-         .write = moved(form.write, place, {.to = n}, spread, first + 2)});
+        {.read = drawn(form.read, MixUse::kRead, place, {form.reads(place), read_from}),
+         .carry = drawn(form.carry, MixUse::kCarry, place, {appends ? 1 : n, n}),
+         .write = drawn(form.write, MixUse::kWrite, place, {n})});
   };
   const std::size_t layers = stack.placements.size();
   const std::size_t lanes =
       for_each_add_norm(stack.placements, lanes_before(stack.placements, 0, 0), layers, add);
   const LaneForm& last = stack.placements.back().feed_forward.lanes;
   const Place behind{.depth = {layers + 1, layers}, .lanes = lanes};
-  stack.learned.push_back(
-      {.read = moved(last.exit, behind, {.from = lanes}, spread, first_seed())});
+  stack.learned.push_back({.read = drawn(last.exit, MixUse::kRead, behind, {.from = lanes})});
 }
 
 BareStack stack_of_row(const LaneStack& asked) {
@@ -125,7 +121,7 @@ BareStack stack_of_row(const LaneStack& asked) {
   if (asked.moved != 0) {
     lab::DrawnStack drawn = lab::drawn_stack(std::move(stack.placements));
     stack.placements = std::move(drawn.placements);
-    if (row.lanes.several()) move_numbers(stack, drawn.spread, asked.seed);
+    if (row.lanes.several()) draw_numbers(stack, {drawn.spread, asked.seed});
   }
   return stack;
 }

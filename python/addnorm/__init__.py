@@ -33,14 +33,14 @@ except ImportError as error:
     raise ImportError(explain(error)) from error
 from .check import check
 from .lab import figure, figures, reproduce, study, trace
-from .norm import Norm
+from .norm_options import Norm
 from .report import Coverage, Finding, Report
 from .watch import watch
 
 if TYPE_CHECKING:
-    from .norms import (AddNorm, Array, BFloat16, Lanes, LanesGradients, add_norm, add_norm_backward, derf,
-                        derf_backward, dyt, dyt_backward, lanes, lanes_backward, layer_norm, layer_norm_backward,
-                        residual_add, residual_add_backward, rms_norm, rms_norm_backward)
+    from .array_functions import (AddNorm, Array, BFloat16, Lanes, LanesGradients, add_norm, add_norm_backward, derf,
+                                  derf_backward, dyt, dyt_backward, lanes, lanes_backward, layer_norm,
+                                  layer_norm_backward, residual_add, residual_add_backward, rms_norm, rms_norm_backward)
 
 __all__ = ["AddNorm", "Array", "BFloat16", "Coverage", "Error", "Finding", "Lanes", "LanesGradients", "Norm",
            "Report", "__version__", "add_norm", "add_norm_backward", "check", "derf", "derf_backward",
@@ -53,8 +53,8 @@ def __getattr__(name: str) -> Any:
     """Imports the names that need NumPy at their first use. Importing NumPy takes four times as long as the rest."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import norms
-    value = globals()[name] = getattr(norms, name)
+    from . import array_functions
+    value = globals()[name] = getattr(array_functions, name)
     return value
 
 

@@ -2,8 +2,8 @@
 
 from typing import Callable, TypedDict
 
-from .norm import NormFields
-from .norms import Array, Dropout, Factor
+from .norm_options import NormFields
+from .array_functions import Array, Dropout, Factor
 
 __version__: str
 

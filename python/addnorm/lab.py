@@ -12,7 +12,7 @@ import operator
 from typing import Any, Callable, Iterable, Literal, Sequence
 
 from . import _core
-from .norm import Norm
+from .norm_options import Norm
 
 
 def _read(document: str) -> dict[str, Any]:

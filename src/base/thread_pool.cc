@@ -232,8 +232,8 @@ class ThreadPool {
         leave(*work);
         continue;
       }
-      const std::uint64_t seen = posted_.load(std::memory_order_relaxed);
-      const auto is_new = [&] { return posted_.load(std::memory_order_acquire) != seen; };
+      const std::uint64_t before = posted_.load(std::memory_order_relaxed);
+      const auto is_new = [&] { return posted_.load(std::memory_order_acquire) != before; };
       lock.unlock();
       const bool found = spin_until(spin_limit_, is_new);
       lock.lock();

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "addnorm.h"
+#include "kernels/aliasing.h"
 #include "kernels/instruction_set.h"
 #include "kernels/machine.h"
-#include "kernels/placement.h"
 #include "support/caches.h"
 #include "support/instruction_sets.h"
 #include "support/long_tests.h"

@@ -165,15 +165,15 @@ void find_lanes_without_parts(const Subject& subject, Findings& findings) {
 }
 
 void find_turned_carries(const Subject& subject, Findings& findings) {
-  const std::vector<LaneSite> told = those(lane_sites(subject), [](const LaneSite& site) {
+  const std::vector<LaneSite> known = those(lane_sites(subject), [](const LaneSite& site) {
     return site.first().carry_transposed.has_value();
   });
   const auto is_turned = [](const LaneSite& site) { return *site.first().carry_transposed > 0.5; };
-  const auto turned = static_cast<std::size_t>(std::ranges::count_if(told, is_turned));
-  const bool is_usual = 2 * turned > told.size();
-  const std::size_t others = is_usual ? told.size() - turned : turned;
-  if (others == 0 || 3 * others > told.size()) return;  // neither way is usual
-  for (const LaneSite& site : told) {
+  const auto turned = static_cast<std::size_t>(std::ranges::count_if(known, is_turned));
+  const bool is_usual = 2 * turned > known.size();
+  const std::size_t others = is_usual ? known.size() - turned : turned;
+  if (others == 0 || 3 * others > known.size()) return;  // neither way is usual
+  for (const LaneSite& site : known) {
     if (is_turned(site) == is_usual) continue;
     findings.push_back(
         {.rule = "carry-transposed",
@@ -182,7 +182,7 @@ void find_turned_carries(const Subject& subject, Findings& findings) {
                              is_usual ? "the tensor itself" : "the transpose"),
          .because =
              fmt::format("{}, as in the {} other sublayers where this can be told",
-                         is_usual ? "its transpose" : "the tensor itself", told.size() - others),
+                         is_usual ? "its transpose" : "the tensor itself", known.size() - others),
          .fix = "check the order of the indices: X′_i = Σ_j A_ij·X_j"});
   }
 }

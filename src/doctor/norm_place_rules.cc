@@ -65,12 +65,12 @@ void find_misplaced_norms(const Subject& subject, Findings& findings) {
       if (last_entry(subject, site) == nullptr) continue;
       const Placement* placement = placement_at(placements, site);
       const std::optional<unsigned> expected = placement ? slots_of(*placement) : usual;
-      const unsigned seen = slots_of(subject, l, sublayer);
-      if (!expected || seen == *expected) continue;
+      const unsigned measured = slots_of(subject, l, sublayer);
+      if (!expected || measured == *expected) continue;
       findings.push_back(
           {.rule = "norm-misplaced",
            .site = site,
-           .what = fmt::format("has {}", slots_text(seen)),
+           .what = fmt::format("has {}", slots_text(measured)),
            .because = placement ? fmt::format("{}{}", slots_text(*expected), by_placement(subject))
                                 : fmt::format("{}, as most layers have", slots_text(*expected)),
            .fix = "check where the sublayer's norm is called, and whether its output is used"});
@@ -89,10 +89,11 @@ void find_missing_final_norm(const Subject& subject, Findings& findings) {
   const ProfileEntry* last = at(SublayerKind::kFeedForward, Point::kSum, layers - 1);
   // Without its files only where the end of the network was measured at all.
   const ProfileEntry* head = at(SublayerKind::kHead, Point::kOutput, layers);
-  const bool is_seen = head != nullptr && head->reads_stream.value_or(1) != 0 &&
-                       at(SublayerKind::kFinalNorm, Point::kOutput, layers) == nullptr;
+  const bool is_measured = head != nullptr && head->reads_stream.value_or(1) != 0 &&
+                           at(SublayerKind::kFinalNorm, Point::kOutput, layers) == nullptr;
   if (last != nullptr && last->lane) return;  // each lane may have its norm
-  if (last == nullptr || std::isnan(last->rms) || (!subject.lacks_final_norm && !is_seen)) return;
+  if (last == nullptr || std::isnan(last->rms) || (!subject.lacks_final_norm && !is_measured))
+    return;
   findings.push_back(
       {.rule = "final-norm",
        .site = Site{layers, SublayerKind::kFinalNorm, Point::kOutput},

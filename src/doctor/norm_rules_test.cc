@@ -14,16 +14,16 @@ TEST(Rules, SeeANormThatDoesNotDivideRows) {
   probe::NormFit& norm = norm_at(subject, 1, kAttention);
   norm.unexplained = 0.04;
   norm.centred = 1;  // which RMSNorm's is not
-  const auto seen = [&] {
+  const auto rules_there = [&] {
     std::vector<std::string> rules;
     for (const Finding& f : diagnose(subject)) {
       if (f.where == "layer 1, attention, norm before it") rules.emplace_back(f.rule);
     }
     return rules;
   };
-  EXPECT_THAT(seen(), ElementsAre("norm-kind"));
+  EXPECT_THAT(rules_there(), ElementsAre("norm-kind"));
   norm.unexplained = 0.06;
-  EXPECT_THAT(seen(), ElementsAre("norm-axis"));
+  EXPECT_THAT(rules_there(), ElementsAre("norm-axis"));
 }
 
 TEST(Rules, SeeNormsOverOtherAxesAndByOtherStatistics) {

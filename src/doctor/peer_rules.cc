@@ -21,14 +21,15 @@ namespace {
 constexpr std::size_t kLeastPeers = 4;
 
 /// A number at a place.
-struct Seen {
+struct Measured {
   Site site;
   double value;
 };
 
 /// The one that differs from its peers, and their number and usual value.
 struct Odd {
-  Seen seen;
+  Site site;
+  double value;
   double usual;
   std::size_t n_peers;
 };
@@ -36,18 +37,19 @@ struct Odd {
 /// Returns the one that differs, if all others are alike; nothing otherwise. `is_alike` compares
 /// two values; it must hold among all peers, and for none with the one that is returned.
 template <typename Alike>
-std::optional<Odd> odd_one_out(const std::vector<Seen>& all, const Alike& is_alike) {
+std::optional<Odd> odd_one_out(const std::vector<Measured>& all, const Alike& is_alike) {
   if (all.size() < kLeastPeers + 1) return std::nullopt;
-  const Seen* odd = nullptr;
-  for (const Seen& one : all) {
+  const Measured* odd = nullptr;
+  for (const Measured& one : all) {
     const auto alike = std::ranges::count_if(
-        all, [&](const Seen& other) { return is_alike(one.value, other.value); });
+        all, [&](const Measured& other) { return is_alike(one.value, other.value); });
     if (static_cast<std::size_t>(alike) + 1 == all.size()) continue;  // all but the odd one
     if (alike > 1 || odd != nullptr) return std::nullopt;
     odd = &one;
   }
   if (odd == nullptr) return std::nullopt;
-  return Odd{*odd, (odd == &all.front() ? all[1] : all.front()).value, all.size() - 1};
+  return Odd{odd->site, odd->value, (odd == &all.front() ? all[1] : all.front()).value,
+             all.size() - 1};
 }
 
 bool has_finding_at(const Findings& findings, const Site& site, std::string_view prefix = "") {
@@ -61,11 +63,11 @@ Finding finding_of(const Odd& odd, std::string_view rule, std::string what, std:
                    std::string fix) {
   return {.rule = rule,
           .severity = Severity::kSuspicious,
-          .site = odd.seen.site,
+          .site = odd.site,
           .what = std::move(what),
           .because = std::move(because),
           .fix = std::move(fix),
-          .measured = odd.seen.value,
+          .measured = odd.value,
           .expected = odd.usual};
 }
 
@@ -150,17 +152,17 @@ void find_gated_streams(const Subject& subject, Findings& findings) {
 
 void find_odd_sums(const Subject& subject, Findings& findings) {
   constexpr double kOdd = 0.1;
-  std::map<SublayerKind, std::vector<Seen>> streams, branches;
+  std::map<SublayerKind, std::vector<Measured>> streams, branches;
   for_sums(subject, [&](const ProfileEntry& sum, const probe::SumFit& fit) {
     if (!sum.site.in_layer() || !fit.from_x || !fit.from_branch) return;
     streams[sum.site.sublayer].push_back({sum.site, *fit.from_x + fit.from_before.value_or(0)});
     branches[sum.site.sublayer].push_back({sum.site, *fit.from_branch});
   });
-  const auto add_odd = [&](const std::vector<Seen>& sums, const char* part) {
+  const auto add_odd = [&](const std::vector<Measured>& sums, const char* part) {
     const auto odd = odd_one_out(sums, [](double a, double b) { return std::abs(a - b) < kOdd; });
-    if (!odd || has_finding_at(findings, odd->seen.site)) return;
+    if (!odd || has_finding_at(findings, odd->site)) return;
     findings.push_back(finding_of(
-        *odd, "sum-odd", fmt::format("the sum adds {:.3g} times the {}", odd->seen.value, part),
+        *odd, "sum-odd", fmt::format("the sum adds {:.3g} times the {}", odd->value, part),
         fmt::format("{:.3g} times in the {} other layers", odd->usual, odd->n_peers),
         "use one factor in all layers, or declare the other one in the config"));
   };
@@ -170,7 +172,7 @@ void find_odd_sums(const Subject& subject, Findings& findings) {
 
 void find_odd_scales(const Subject& subject, Findings& findings) {
   constexpr double kOdd = 0.05;
-  std::map<std::pair<SublayerKind, Point>, std::vector<Seen>> places;
+  std::map<std::pair<SublayerKind, Point>, std::vector<Measured>> places;
   for_norms(subject, [&](const ProfileEntry& norm, const probe::NormFit& fit) {
     const bool has_slope = norm.site.in_layer() && fit.divisor && fit.divisor->slope;
     if (has_slope && *fit.divisor->slope > 0)
@@ -180,10 +182,10 @@ void find_odd_scales(const Subject& subject, Findings& findings) {
   for (const auto& [place, norms] : places) {
     const auto odd =
         odd_one_out(norms, [](double a, double b) { return std::abs(a / b - 1) < kOdd; });
-    if (!odd || has_finding_at(findings, odd->seen.site)) continue;
+    if (!odd || has_finding_at(findings, odd->site)) continue;
     findings.push_back(
         finding_of(*odd, "norm-scale-odd",
-                   fmt::format("its output is {:.3g} times the normalized row", odd->seen.value),
+                   fmt::format("its output is {:.3g} times the normalized row", odd->value),
                    fmt::format("{:.3g} times in the {} other layers", odd->usual, odd->n_peers),
                    "use one factor in all layers"));
   }
@@ -192,7 +194,7 @@ void find_odd_scales(const Subject& subject, Findings& findings) {
 void find_odd_epsilon(const Subject& subject, Findings& findings) {
   constexpr double kOdd = 5;
   using Place = std::tuple<SublayerKind, Point, NormSlot, Projection>;
-  std::map<Place, std::vector<Seen>> places;
+  std::map<Place, std::vector<Measured>> places;
   for_all_norms(subject, [&](const ProfileEntry& norm, const probe::NormFit& fit) {
     const Site& site = norm.site;
     const double epsilon = fit.declared_eps.value_or(0);
@@ -202,9 +204,9 @@ void find_odd_epsilon(const Subject& subject, Findings& findings) {
   for (const auto& [place, norms] : places) {
     const auto odd = odd_one_out(
         norms, [](double a, double b) { return std::abs(std::log(a / b)) < std::log(kOdd); });
-    if (!odd || has_finding_at(findings, odd->seen.site, "epsilon")) continue;
+    if (!odd || has_finding_at(findings, odd->site, "epsilon")) continue;
     findings.push_back(finding_of(
-        *odd, "epsilon-odd", fmt::format("ε is {:.0e}", odd->seen.value),
+        *odd, "epsilon-odd", fmt::format("ε is {:.0e}", odd->value),
         fmt::format("the same norm in the {} other layers has {:.0e}", odd->n_peers, odd->usual),
         fmt::format("set ε to {:.0e}", odd->usual)));
   }

@@ -55,7 +55,7 @@ Proof compare(const Finding& finding, const Remedy& remedy, const Subject& befor
   proof.before = number_of(measure, before);
   proof.after = number_of(measure, after);
   const bool has_limit = static_cast<bool>(measure.is_sound);
-  proof.was_seen = !has_limit || !measure.is_sound(proof.before);
+  proof.was_found = !has_limit || !measure.is_sound(proof.before);
   proof.is_mended = has_limit ? measure.is_sound(proof.after) : proof.after < 0.99 * proof.before;
   return proof;
 }
@@ -68,7 +68,7 @@ void prove(const Finding& finding, const Subject& before, const Try& tried,
   if (std::isnan(number_of(finding.measure, before))) return;  // nothing to compare
   for (const Remedy& remedy : finding.remedies) {
     proofs.push_back(compare(finding, remedy, before, tried(remedy)));
-    if (proofs.back().is_mended || !proofs.back().was_seen) return;
+    if (proofs.back().is_mended || !proofs.back().was_found) return;
   }
 }
 

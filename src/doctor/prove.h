@@ -16,11 +16,11 @@ namespace addnorm::doctor {
 /// The result of trying a finding's remedy.
 struct Proof {
   std::string_view rule;
-  std::string change;     ///< the remedy that was tried
-  std::string number;     ///< the compared number, in words
-  double before = 0;      ///< without the change; infinite if training stopped
-  double after = 0;       ///< with the change
-  bool was_seen = false;  ///< whether it was a finding without the change
+  std::string change;      ///< the remedy that was tried
+  std::string number;      ///< the compared number, in words
+  double before = 0;       ///< without the change; infinite if training stopped
+  double after = 0;        ///< with the change
+  bool was_found = false;  ///< whether it was a finding without the change
   bool is_mended = false;
   std::size_t steps = 0;  ///< of training; 0: the network was run but not trained
 };

@@ -193,7 +193,7 @@ struct Part {
   const char* symbol;
   std::optional<double> forward, backward;
   const char* rule;
-  const char* seen;
+  const char* if_cut;
 };
 
 }  // namespace
@@ -228,7 +228,7 @@ void find_detached_parts(const Subject& subject, Findings& findings) {
          "no gradient passes along the residual: earlier layers learn only through this branch"},
         {"f", fit.from_branch, fit.grad_to_branch, "branch-detached",
          "no gradient reaches the branch: its weights do not learn"}};
-    for (const auto& [symbol, has, gets, rule, seen] : parts) {
+    for (const auto& [symbol, has, gets, rule, if_cut] : parts) {
       if (!has || !gets || is_near(gets, *has)) continue;
       const double forward = *has, backward = *gets;
       const bool is_cut = std::abs(backward) < kTolerance;
@@ -238,7 +238,7 @@ void find_detached_parts(const Subject& subject, Findings& findings) {
           {.rule = is_cut ? rule : "gradient-factor",
            .severity = is_cut ? Severity::kBroken : Severity::kSuspicious,
            .site = sum.site,
-           .what = is_cut ? seen : passed,
+           .what = is_cut ? if_cut : passed,
            .because =
                fmt::format("s contains {0:.3g}·{1}, so ∂{1} contains {0:.3g}·∂s", forward, symbol),
            .fix =

@@ -256,8 +256,8 @@ Coverage coverage_of(const Json& header) {
       }
     } else {
       require(fits<std::vector<std::size_t>>(value) && value.size() == 2,
-              "{} is {}, must be two whole numbers, measured and seen", key, excerpt(value));
-      coverage.counts.push_back({.what = key, .measured = value[0], .seen = value[1]});
+              "{} is {}, must be two whole numbers, measured and found", key, excerpt(value));
+      coverage.counts.push_back({.what = key, .measured = value[0], .found = value[1]});
     }
   }
   return coverage;

@@ -69,7 +69,7 @@ struct Coverage {
   struct Count {
     std::string what;  ///< "sums", "norms", "attentions"
     std::size_t measured = 0;
-    std::size_t seen = 0;
+    std::size_t found = 0;
   };
   struct LeftOut {
     std::string where, why;
@@ -102,8 +102,8 @@ struct Check {
 /// lane, from 0 on, unless that is 0: "lane":2. An unknown value has no key; if a value was
 /// infinite or NaN, the line has "finite":false. The first line may also have the coverage:
 ///   "coverage":{"sums":[24,24],"norms":[49,49],"left_out":[{"where":"layer 3","why":"…"}]}
-/// with the measured and the seen number of each. A file may hold several profiles, one after the
-/// other.
+/// with the measured number and the number found of each. A file may hold several profiles, one
+/// after the other.
 std::string profile_json_lines(const ProfileModel& model,
                                const std::vector<probe::ProfileEntry>& entries);
 

@@ -121,7 +121,7 @@ TEST(Profile, SaysHowMuchWasMeasured) {
   ASSERT_EQ(some.counts.size(), 2U);
   EXPECT_EQ(some.counts[0].what, "sums");
   EXPECT_EQ(some.counts[0].measured, 7U);
-  EXPECT_EQ(some.counts[1].seen, 2U);
+  EXPECT_EQ(some.counts[1].found, 2U);
   ASSERT_EQ(some.left_out.size(), 2U);
   EXPECT_EQ(some.left_out[0].where + ": " + some.left_out[0].why, "layer 3: it has no name");
   EXPECT_TRUE(parse_profiles("{\"addnorm_profile\":1}\n", "file").at(0).coverage.counts.empty());

@@ -17,7 +17,7 @@ TEST(ShapeTest, BytesAreTheProduct) {
   EXPECT_EQ(shape_bytes({2, 0, 5}, 4), 0);
 }
 
-TEST(ShapeTest, OverflowIsSeenWhereverTheZeroStands) {
+TEST(ShapeTest, OverflowIsFoundWhereverTheZeroStands) {
   const std::size_t half = std::size_t{1} << 32;
   EXPECT_EQ(shape_bytes({half, half}, 1), std::nullopt);
   EXPECT_EQ(shape_bytes({half, half / 4}, 4), std::nullopt);

@@ -5,9 +5,9 @@
 #include <cstddef>
 
 #include "addnorm/lanes.h"
+#include "kernels/aliasing.h"
 #include "kernels/argument_memory.h"
 #include "kernels/check.h"
-#include "kernels/placement.h"
 #include "kernels/plan.h"
 
 namespace addnorm::kernels {

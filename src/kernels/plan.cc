@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernels/aliasing.h"
 #include "kernels/constant_block.h"
-#include "kernels/placement.h"
 #include "kernels/storages.h"
 
 namespace addnorm::kernels {

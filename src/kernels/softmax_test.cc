@@ -57,11 +57,11 @@ TYPED_TEST(Softmax, LargestScoresAndInfinitiesDoNotOverflow) {
 
 TYPED_TEST(Softmax, NanSpreadsOverTheRowUnlessItIsBlocked) {
   const std::vector<std::uint8_t> block_last{0, 0, 1};
-  std::vector<TypeParam> seen{1, NAN, 3}, blocked{1, 1, NAN}, only{1, NAN, 3};
-  softmax_row<TypeParam>({seen, 3, {}, {}});
+  std::vector<TypeParam> visible{1, NAN, 3}, blocked{1, 1, NAN}, only{1, NAN, 3};
+  softmax_row<TypeParam>({visible, 3, {}, {}});
   softmax_row<TypeParam>({blocked, 3, {}, block_last});
   softmax_row<TypeParam>({only, 2, std::vector<std::uint8_t>{1, 0, 1}, {}});
-  for (const TypeParam p : seen) EXPECT_TRUE(std::isnan(p));
+  for (const TypeParam p : visible) EXPECT_TRUE(std::isnan(p));
   EXPECT_EQ(blocked, (std::vector<TypeParam>{0.5, 0.5, 0}));
   EXPECT_TRUE(std::isnan(only[1]));
   EXPECT_EQ(only[2], 0);

@@ -2,7 +2,7 @@
 
 #include <new>
 
-#include "kernels/placement.h"
+#include "kernels/aliasing.h"
 
 namespace addnorm::kernels {
 namespace {

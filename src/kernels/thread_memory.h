@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "kernels/placement.h"
+#include "kernels/aliasing.h"
 #include "kernels/plan.h"
 
 namespace addnorm::kernels {

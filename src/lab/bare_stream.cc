@@ -42,11 +42,12 @@ bool has_final_norm(const StackPlan& plan) {
 /// The learned numbers of a site's mixes, with the names of their parameters.
 struct Mix {
   std::string_view name;
+  MixUse use;
   std::vector<double> theory::LearnedNumbers::*numbers;
 };
-constexpr Mix kMixes[] = {{"read.base", &theory::LearnedNumbers::read},
-                          {"carry.base", &theory::LearnedNumbers::carry},
-                          {"write.base", &theory::LearnedNumbers::write}};
+constexpr Mix kMixes[] = {{"read.base", MixUse::kRead, &theory::LearnedNumbers::read},
+                          {"carry.base", MixUse::kCarry, &theory::LearnedNumbers::carry},
+                          {"write.base", MixUse::kWrite, &theory::LearnedNumbers::write}};
 
 /// Transposes an n × n matrix of parameters; other sizes stay unchanged.
 void transpose(std::span<double> matrix) {
@@ -110,11 +111,18 @@ BareStream::BareStream(const StackPlan& plan, const MixDraw& draw_args)
   draw(draw_args);
 }
 
-/// Each mix has its own generator, so a mix that a bug removes does not change the others.
+void MixDraw::move(std::span<double> numbers, std::size_t site, MixUse mix) const {
+  constexpr std::uint64_t kDrawsApart = 1'000'003, kMixesOfASite = 3;
+  TorchGenerator generator(seed * kDrawsApart + kMixesOfASite * site +
+                           static_cast<std::uint64_t>(mix));
+  std::vector<double> deviates(numbers.size());
+  generator.fill_normal<double>(deviates, 0, spread);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] += deviates[i];
+}
+
 void BareStream::draw(const MixDraw& args) {
-  constexpr std::uint64_t kSitesApart = 1'000'003;  // the seeds of two draws
   const auto draw_site = [&](auto& site) {
-    const std::uint64_t first = args.seed * kSitesApart + std::size(kMixes) * learned_.size();
+    const std::size_t index = learned_.size();
     theory::LearnedNumbers& numbers = learned_.emplace_back();
     ParameterList<double> list;
     if (site) site->list_parameters("", list);
@@ -122,12 +130,9 @@ void BareStream::draw(const MixDraw& args) {
       const auto* mix = std::ranges::find(kMixes, entry.name, &Mix::name);
       if (mix == std::end(kMixes)) continue;
       const std::span<double> values = entry.parameter->value.flat();
-      std::vector<double> deviates(values.size());
-      TorchGenerator generator(first + static_cast<std::size_t>(mix - kMixes));
-      generator.fill_normal<double>(deviates, 0, args.spread);
-      for (std::size_t i = 0; i < values.size(); ++i) values[i] += deviates[i];
+      args.move(values, index, mix->use);
       (numbers.*(mix->numbers)).assign(values.begin(), values.end());
-      const bool carries = mix->name == "carry.base";
+      const bool carries = mix->use == MixUse::kCarry;
       if (carry_use_ == CarryUse::kTransposed && carries) transpose(values);
     }
   };

@@ -18,6 +18,10 @@ namespace addnorm::lab {
 struct MixDraw {
   double spread = 0;
   std::uint64_t seed = 0;
+
+  /// Adds the offsets to the learned numbers of a mix; `site` is the number of sublayers before it.
+  /// Each mix has its own generator, so a mix that a bug removes does not change the others.
+  void move(std::span<double> numbers, std::size_t site, MixUse mix) const;
 };
 
 /// The residual stream of a stack without its sublayers: each outputs given values and has no

@@ -138,4 +138,24 @@ CarryProducts carry_products(const std::vector<BlockPlacement>& placements, cons
   return products;
 }
 
+CarryDraws carry_draws(const DrawnStack& stack, const FigureOptions& options,
+                       double (*number)(const std::vector<double>& matrix, std::size_t n)) {
+  CarryDraws draws;
+  for (std::size_t i = 0; i < options.seeds; ++i) {
+    const CarryProducts& products = draws.products.emplace_back(carry_products(
+        stack.placements, {.spread = stack.spread, .seed = options.seed + i}, options.bug));
+    const auto numbers = [&](const std::vector<std::vector<double>>& matrices) {
+      std::vector<double> all;
+      for (const auto& matrix : matrices) all.push_back(number(matrix, products.lanes));
+      return all;
+    };
+    draws.measured.push_back(numbers(products.measured));
+    draws.predicted.push_back(numbers(products.predicted));
+  }
+  for (std::size_t l = 1; l <= draws.measured[0].size(); ++l) {
+    draws.sublayers.push_back(static_cast<double>(l));
+  }
+  return draws;
+}
+
 }  // namespace addnorm::lab

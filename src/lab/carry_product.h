@@ -53,4 +53,14 @@ struct DrawnStack {
 };
 DrawnStack drawn_stack(std::vector<BlockPlacement> placements);
 
+/// A number of the products after each sublayer, by seed and sublayer.
+struct CarryDraws {
+  std::vector<double> sublayers;  ///< counted from 1
+  std::vector<std::vector<double>> measured, predicted;
+  std::vector<CarryProducts> products;  ///< by seed
+};
+/// Draws the stack with each seed of the options; `number` is difference_left or largest_sum.
+CarryDraws carry_draws(const DrawnStack& stack, const FigureOptions& options,
+                       double (*number)(const std::vector<double>& matrix, std::size_t n));
+
 }  // namespace addnorm::lab

@@ -8,40 +8,11 @@
 namespace addnorm::lab {
 namespace {
 
-using Draws = std::vector<std::vector<double>>;
-
-struct Gains {
-  std::size_t lanes = 0;
-  std::vector<double> sublayers;
-  Draws measured, predicted;
-};
-
-Gains gains_of(const DrawnStack& stack, const FigureOptions& options) {
-  Gains all;
-  for (std::size_t i = 0; i < options.seeds; ++i) {
-    const CarryProducts products = carry_products(
-        stack.placements, {.spread = stack.spread, .seed = options.seed + i}, options.bug);
-    const auto of = [&](const Draws& matrices) {
-      std::vector<double> gains;
-      for (const auto& matrix : matrices) gains.push_back(largest_sum(matrix, products.lanes));
-      return gains;
-    };
-    all.lanes = products.lanes;
-    all.measured.push_back(of(products.measured));
-    all.predicted.push_back(of(products.predicted));
-  }
-  for (std::size_t l = 0; l < all.measured[0].size(); ++l) {
-    all.sublayers.push_back(static_cast<double>(l + 1));
-  }
-  return all;
-}
-
 /// ln|A·v| grows by (n − 2)·σ²/2 on average, for every v and A = I + σ·N(0, 1).
-Check check_growth(const std::string& name, const Gains& gains, double spread) {
-  constexpr std::size_t kLeastSeeds = 4;
+Check check_growth(const std::string& name, const CarryDraws& gains, double spread) {
   double sum = 0;
   for (const std::vector<double>& of_seed : gains.measured) sum += std::log(of_seed.back());
-  const double lanes = static_cast<double>(gains.lanes);
+  const double lanes = static_cast<double>(gains.products[0].lanes);
   const double growth = (lanes - 2) * spread * spread / 2 * gains.sublayers.back();
   Check check{.claim = msg("{}: the gain, a geometric mean over seeds, grows at least as "
                            "fast as the gain of one vector",
@@ -50,12 +21,12 @@ Check check_growth(const std::string& name, const Gains& gains, double spread) {
               .measured = std::exp(sum / static_cast<double>(gains.measured.size())),
               .low = std::exp(growth),
               .high = std::numeric_limits<double>::infinity()};
-  if (gains.measured.size() < kLeastSeeds) check.unmet = msg("a mean needs at least 4 seeds");
+  if (gains.measured.size() < kLeastSeeds) check.unmet = too_few_seeds();
   return check;
 }
 
 /// Checks the gain farthest from 1, at any depth.
-Check check_bounded(const std::string& name, const Gains& gains, CarryKind kind) {
+Check check_bounded(const std::string& name, const CarryDraws& gains, CarryKind kind) {
   const bool is_exact = kind == CarryKind::kIdentity;
   const double tolerance = is_exact ? 1e-9 : 0.02;
   Check check{.claim = is_exact ? msg("{}: the gain is 1 at every depth", name)
@@ -91,7 +62,7 @@ FigureResult composite_gain(const FigureOptions& options) {
       continue;
     }
     const DrawnStack drawn = drawn_stack(placements);
-    const Gains gains = gains_of(drawn, options);
+    const CarryDraws gains = carry_draws(drawn, options, largest_sum);
     panel.measured.push_back(mean_curve(name, gains.sublayers, gains.measured));
     const Series mean = mean_curve(name, gains.sublayers, gains.predicted);
     panel.predicted.push_back(within_factor(name, mean.x, mean.y, 1.02));

@@ -157,12 +157,11 @@ FigureOptions complete(const Figure& figure, FigureOptions options) {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kPanelErrors = 4;      // allowed error of a measured mean, in standard errors
-constexpr std::size_t kLeastDraws = 4;  // fewest draws for a useful spread
+constexpr double kPanelErrors = 4;  // allowed error of a measured mean, in standard errors
 
 /// Returns √(Σ(v − mean)²/(n − 1)/n) of the draws at i.
 double standard_error(const std::vector<std::vector<double>>& draws, std::size_t i, double mean) {
-  if (draws.size() < kLeastDraws) return kNan;
+  if (draws.size() < kLeastSeeds) return kNan;
   double squares = 0;
   for (const std::vector<double>& draw : draws) squares += (draw[i] - mean) * (draw[i] - mean);
   const double n = static_cast<double>(draws.size());
@@ -292,6 +291,10 @@ Check check_curve(Message claim, Message source, const Series& measured, const S
   return check;
 }
 
+Message too_few_seeds() {
+  return msg("a mean needs at least {} seeds", kLeastSeeds);
+}
+
 Check check_mean(Message claim, Message source, const Series& measured, const Series& predicted) {
   Check check{.claim = std::move(claim), .source = std::move(source), .high = 1};
   std::size_t judged = 0;
@@ -309,7 +312,7 @@ Check check_mean(Message claim, Message source, const Series& measured, const Se
     return std::isfinite(p.value) && std::isnan(p.error);
   };
   if (std::ranges::any_of(points, has_no_error)) {
-    check.unmet = msg("a mean needs at least {} seeds", kLeastDraws);
+    check.unmet = too_few_seeds();
   } else if (judged == 0) {
     check.unmet = msg("the seeds differ by more than the tolerance");
   } else if (judged < points.size()) {

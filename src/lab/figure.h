@@ -122,12 +122,18 @@ Series within(std::string name, std::vector<double> x, std::vector<double> y,
 /// Returns the band from y/factor to y·factor.
 Series within_factor(std::string name, std::vector<double> x, std::vector<double> y, double factor);
 
+/// The fewest seeds that give a mean a useful spread.
+inline constexpr std::size_t kLeastSeeds = 4;
+/// Returns why a mean of fewer is not judged.
+Message too_few_seeds();
+
 /// Checks that the curve is between low and high at every x of both. The check's value is its
 /// largest distance from the prediction, relative to the allowed distance: from 0 to 1.
 Check check_curve(Message claim, Message source, const Series& measured, const Series& predicted);
 /// The same for an expected value: a mean over seeds is inside if it is within four standard errors
 /// of the range. A point whose four standard errors exceed twice the allowed distance is not
-/// judged. The check is not applicable if this holds everywhere, or with fewer than four seeds.
+/// judged. The check is not applicable if this holds everywhere, or with fewer than
+/// kLeastSeeds.
 Check check_mean(Message claim, Message source, const Series& measured, const Series& predicted);
 
 }  // namespace addnorm::lab

@@ -61,7 +61,7 @@ constexpr Figure kFigures[] = {
                                 .placements = {"post", "pre", "deepnorm"}};
          },
      .most_layers = 96,
-     .run = placement},
+     .run = pre_and_post_norm},
     {.name = "variance",
      .title = msg("How the stream's variance grows with depth"),
      .question = msg("What does each layer add to the residual stream?"),
@@ -129,7 +129,7 @@ constexpr Figure kFigures[] = {
          },
      .most_layers = 96,
      .trains = true,
-     .run = placements},
+     .run = all_placements},
     {.name = "depth",
      .title = msg("Which stacks still train when they are deep"),
      .question = msg("How deep can a stack be and still learn in its first steps?"),

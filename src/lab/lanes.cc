@@ -9,8 +9,6 @@
 namespace addnorm::lab {
 namespace {
 
-using Draws = std::vector<std::vector<double>>;
-
 constexpr double kLeast = 0.01;  // the error of 20 of Sinkhorn's iterations
 
 /// Returns Π‖A − 11ᵀ/n‖₂ up to each sublayer: for doubly stochastic A, the second singular values.
@@ -25,34 +23,7 @@ std::vector<double> bounds(const CarryProducts& products) {
   return all;
 }
 
-/// The remaining differences between lanes after each sublayer, seed by seed.
-struct Differences {
-  std::vector<double> sublayers;
-  Draws measured, predicted, bounds;
-};
-
-Differences differences_of(const DrawnStack& stack, const FigureOptions& options) {
-  Differences all;
-  for (std::size_t i = 0; i < options.seeds; ++i) {
-    const CarryProducts products = carry_products(
-        stack.placements, {.spread = stack.spread, .seed = options.seed + i}, options.bug);
-    const auto of = [&](const Draws& matrices) {
-      std::vector<double> differences;
-      for (const auto& matrix : matrices)
-        differences.push_back(difference_left(matrix, products.lanes));
-      return differences;
-    };
-    all.measured.push_back(of(products.measured));
-    all.predicted.push_back(of(products.predicted));
-    all.bounds.push_back(bounds(products));
-  }
-  for (std::size_t l = 0; l < all.measured[0].size(); ++l) {
-    all.sublayers.push_back(static_cast<double>(l + 1));
-  }
-  return all;
-}
-
-Series agreeing(const std::string& name, const Differences& differences) {
+Series agreeing(const std::string& name, const CarryDraws& differences) {
   const Series mean = mean_curve(name, differences.sublayers, differences.predicted);
   std::vector<double> tolerance;
   for (const double y : mean.y) tolerance.push_back(0.03 * y + kLeast);
@@ -60,15 +31,15 @@ Series agreeing(const std::string& name, const Differences& differences) {
 }
 
 /// Checks the largest ratio of a difference to its bound.
-Check check_bound(const std::string& name, const Differences& differences) {
+Check check_bound(const std::string& name, const CarryDraws& differences) {
   Check check{
       .claim = msg("{}: differences shrink at least as fast as the product of all σ₂(A)", name),
       .source = "docs/theory.md",
       .high = 1.02};
   for (std::size_t i = 0; i < differences.measured.size(); ++i) {
-    for (std::size_t l = 0; l < differences.sublayers.size(); ++l) {
-      check.measured = std::max(check.measured,
-                                differences.measured[i][l] / (differences.bounds[i][l] + kLeast));
+    const std::vector<double> bound = bounds(differences.products[i]);
+    for (std::size_t l = 0; l < bound.size(); ++l) {
+      check.measured = std::max(check.measured, differences.measured[i][l] / (bound[l] + kLeast));
     }
   }
   return check;
@@ -138,7 +109,7 @@ FigureResult lanes(const FigureOptions& options) {
   for (const std::string& name : options.placements) {
     const std::vector<BlockPlacement> placements = parse_placements(name, options.layers[0]);
     const auto add = [&](Panel& panel, const char* when, const DrawnStack& stack) {
-      Differences differences = differences_of(stack, options);
+      CarryDraws differences = carry_draws(stack, options, difference_left);
       panel.measured.push_back(mean_curve(name, differences.sublayers, differences.measured));
       panel.predicted.push_back(agreeing(name, differences));
       result.checks.push_back(
@@ -155,7 +126,7 @@ FigureResult lanes(const FigureOptions& options) {
     }
     const DrawnStack trained = drawn_stack(placements);
     add(start, msg("at the start"), {placements});
-    const Differences differences = add(drawn, msg("with random numbers"), trained);
+    const CarryDraws differences = add(drawn, msg("with random numbers"), trained);
     if (carry_kind(placements) != CarryKind::kDoublyStochastic) continue;
     result.checks.push_back(check_bound(name, differences));
     result.checks.push_back(check_trap(name, trained, options));

@@ -21,10 +21,10 @@ theory::WideStack pre_norm_stack(NormKind norm, std::size_t layers, std::size_t 
 }
 
 /// Returns E[g²] at the first layer's input divided by that after the last layer.
-double gradient_growth(const Specimen& specimen) {
-  const std::size_t layers = specimen.down_gradient.size();
+double gradient_growth(const StackProfile& profile) {
+  const std::size_t layers = profile.down_gradient.size();
   const auto rms = [&](std::size_t place) {
-    return probe::stream_entry(specimen.profile, place, layers).grad_rms;
+    return probe::stream_entry(profile.entries, place, layers).grad_rms;
   };
   return std::pow(rms(0) / rms(layers), 2);
 }
@@ -119,7 +119,7 @@ FigureResult norm_kinds_by_depth(const FigureOptions& options) {
     for (const std::size_t layers : options.layers) {
       const StackSample sample(pre_norm_stack(kind, layers, options.width), options);
       for (std::size_t s = 0; s < options.seeds; ++s) {
-        measured[s].push_back(gradient_growth(sample.specimens()[s]));
+        measured[s].push_back(gradient_growth(sample.profiles()[s]));
       }
       predicted.push_back(std::sqrt(gradient_growth(sample.theory())));
       unmet = sample.unmet(Quantity::kGradientRms, Reach::kEveryLayer);

@@ -62,7 +62,7 @@ std::vector<Quick> trained() {
            {"no-residual"}}};
 }
 
-void expect_seen(const std::vector<Quick>& figures) {
+void expect_outside(const std::vector<Quick>& figures) {
   for (const auto& [figure, options, bugs] : figures) {
     for (const std::string& bug : bugs) {
       FigureOptions broken = options;
@@ -73,12 +73,12 @@ void expect_seen(const std::vector<Quick>& figures) {
 }
 
 TEST(StackFigures, SeeBugs) {
-  expect_seen(untrained());
+  expect_outside(untrained());
 }
 
 TEST(StackFigures, SeeBugsAfterTraining) {
   ADDNORM_LONG_TEST();
-  expect_seen(trained());
+  expect_outside(trained());
 }
 
 TEST(StackFigures, OfFurtherSeedsAreInside) {

@@ -20,12 +20,12 @@ Site sum_site(std::size_t layer) {
 }
 
 /// Returns the value of one seed; squared if the quantity is a root.
-double draw(const Specimen& specimen, Quantity quantity, std::size_t place) {
-  if (quantity == Quantity::kWeightGradient) return specimen.down_gradient[place];
+double draw(const StackProfile& profile, Quantity quantity, std::size_t place) {
+  if (quantity == Quantity::kWeightGradient) return profile.down_gradient[place];
   const probe::ProfileEntry& entry =
       quantity == Quantity::kSumPower
-          ? *find_entry(specimen.profile, sum_site(place))
-          : probe::stream_entry(specimen.profile, place, specimen.down_gradient.size());
+          ? *find_entry(profile.entries, sum_site(place))
+          : probe::stream_entry(profile.entries, place, profile.down_gradient.size());
   if (quantity == Quantity::kTokenCosine) return entry.token_cosine;
   const double rms = quantity == Quantity::kGradientRms ? entry.grad_rms : entry.rms;
   return rms * rms;
@@ -114,13 +114,13 @@ theory::WideStack wide_stack(std::vector<BlockPlacement> placements, std::size_t
 
 StackSample::StackSample(const theory::WideStack& stack, const FigureOptions& options)
     : stack_(stack),
-      specimens_(draw_specimens(stack, options.seed, options.seeds, options.bug)),
+      profiles_(profile_stacks(stack, options.seed, options.seeds, options.bug)),
       theory_(stack.queries == theory::Queries::kZero ? theory::predict(stack, {1, 0}, {1, 0})
                                                       : theory::StackMoments{}) {}
 
 Series StackSample::measured(Quantity quantity, std::string name) const {
   std::vector<std::vector<double>> all;
-  for (const Specimen& specimen : specimens_) all.push_back(draws(specimen, quantity));
+  for (const StackProfile& profile : profiles_) all.push_back(draws(profile, quantity));
   return (is_root(quantity) ? rms_curve : mean_curve)(std::move(name), indices(all[0].size()), all);
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lab/figure.h"
-#include "lab/specimen.h"
+#include "lab/stack_profile.h"
 
 namespace addnorm::lab {
 
@@ -33,8 +33,8 @@ class StackSample {
   /// Uses the seeds and the bug of the options.
   StackSample(const theory::WideStack& stack, const FigureOptions& options);
 
-  std::size_t layers() const { return specimens_[0].down_gradient.size(); }
-  const std::vector<Specimen>& specimens() const { return specimens_; }
+  std::size_t layers() const { return profiles_[0].down_gradient.size(); }
+  const std::vector<StackProfile>& profiles() const { return profiles_; }
   const theory::StackMoments& theory() const { return theory_; }
 
   Series measured(Quantity quantity, std::string name) const;
@@ -46,7 +46,7 @@ class StackSample {
 
  private:
   theory::WideStack stack_;
-  std::vector<Specimen> specimens_;
+  std::vector<StackProfile> profiles_;
   theory::StackMoments theory_;
 };
 

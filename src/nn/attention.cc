@@ -327,9 +327,9 @@ std::pair<std::size_t, std::size_t> MultiHeadAttention<T>::visible_keys(std::siz
                                                                         std::size_t keys,
                                                                         const Pass<T>& pass) const {
   if (pass.mask.order != AttentionMask::Order::kCausal) return {0, keys};
-  const std::size_t seen = pass.past + query + 1;
-  const std::size_t first = form_.window > 0 && seen > form_.window ? seen - form_.window : 0;
-  return {std::min(first, keys), std::min(seen, keys)};
+  const std::size_t end = pass.past + query + 1;
+  const std::size_t first = form_.window > 0 && end > form_.window ? end - form_.window : 0;
+  return {std::min(first, keys), std::min(end, keys)};
 }
 
 /// Calls body(row, key, bucket) for each query of the tile and each of its keys.
@@ -477,13 +477,13 @@ void MultiHeadAttention<T>::scores_backward(const Tile& tile, const Pass<T>& pas
 template <typename T>
 void MultiHeadAttention<T>::observe_scores(const Pass<T>& pass) {
   auto& memory = TileMemory<T>::get();
-  constexpr Value kUnseen = -std::numeric_limits<Value>::infinity();
+  constexpr Value kHidden = -std::numeric_limits<Value>::infinity();
   const AttentionMask& mask = pass.mask;
   for (std::size_t i = 0; i < batch_ * n_heads_ * n_tiles(); ++i) {
     const std::size_t sequence_head = i / n_tiles();
     const Tile tile =
         tile_at(i % n_tiles(), sequence_head / n_heads_, sequence_head % n_heads_, pass);
-    const MatrixView<Value> seen = of_keys(scores(tile, pass, memory.scores), tile.keys);
+    const MatrixView<Value> tile_scores = of_keys(scores(tile, pass, memory.scores), tile.keys);
     for (std::size_t r = 0; r < tile.queries; ++r) {
       const std::size_t query = tile.first + r;
       const auto [first, end] = visible_keys(query, tile.keys, pass);
@@ -491,10 +491,10 @@ void MultiHeadAttention<T>::observe_scores(const Pass<T>& pass) {
         const bool padding =
             !mask.key_padding.empty() && mask.key_padding[tile.sequence * key_length_ + key] != 0;
         const bool blocked = !mask.blocked.empty() && mask.blocked[query * key_length_ + key] != 0;
-        if (key < first || key >= end || padding || blocked) seen(r, key) = kUnseen;
+        if (key < first || key >= end || padding || blocked) tile_scores(r, key) = kHidden;
       }
     }
-    pass.probe->forward({form_.layer, SublayerKind::kAttention, Point::kScores}, seen);
+    pass.probe->forward({form_.layer, SublayerKind::kAttention, Point::kScores}, tile_scores);
   }
 }
 

@@ -153,8 +153,7 @@ void LaneSite<T>::carry(const LaneList<Value>& to) const {
 }
 
 template <typename T>
-MatrixView<const Arithmetic<T>> LaneSite<T>::read(const ResidualStream<T>& stream,
-                                                  const Pass<T>& pass) {
+ResidualStream<T>& LaneSite<T>::read(ResidualStream<T>& stream, const Pass<T>& pass) {
   x_ = stream.lanes();
   previous_ = stream.previous();
   const std::size_t rows = pass.rows();
@@ -177,7 +176,8 @@ MatrixView<const Arithmetic<T>> LaneSite<T>::read(const ResidualStream<T>& strea
   }
   z_.resize(reads_ * rows, form_.splits_features ? lanes() * features_ : features_);
   nn::mix<Value>(read_.numbers(), read_from_, reads_of(z_.view()), nn::Into::kReplace);
-  return z_;
+  z_stream_.replace(z_);
+  return z_stream_;
 }
 
 /// Returns the arguments for the kernels of lanes. They need that all lanes change and have equal
@@ -192,43 +192,68 @@ LanesForward<Arithmetic<T>, T> LaneSite<T>::kernel_arguments(MatrixView<const T>
           .write = write_->numbers()};
 }
 
+/// Returns dropout(u).
 template <typename T>
-void LaneSite<T>::write(ResidualStream<T>& stream, MatrixView<const T> branch) {
-  u_ = branch;
-  LaneList<const Value> after = x_;
+MatrixView<const T> LaneSite<T>::dropped(MatrixView<const T> u, const Dropout& dropout) {
+  if (!dropout.active()) return u;
+  dropped_.resize(u.rows, u.cols);
+  residual_add<T>({.x = u, .branch = u, .skip = {.constant = 0}, .dropout = dropout}, dropped_);
+  return dropped_;
+}
+
+template <typename T>
+void LaneSite<T>::write(ResidualStream<T>& stream, MatrixView<const T> u, const Dropout& dropout) {
+  dropout_ = dropout;
+  u_ = dropped(u, dropout);
+  this->sums_ = x_;
   if (changes_ == Changes::kAll) {
-    sum_.resize(lanes() * branch.rows, features_);
+    sum_.resize(lanes() * u.rows, features_);
     const LaneList<Value> sums = nn::lanes_of(sum_.view(), lanes());
-    LanesForward<Value, T> kernel = kernel_arguments(branch);
+    LanesForward<Value, T> kernel = kernel_arguments(u_);
     if (!kernel.x.empty()) {
       kernel.sum = strided(sums);
       lanes_forward(kernel);
     } else {
       carry(sums);
-      nn::mix<Value>(write_->numbers(), parts(in_stream_type(branch)), sums, nn::Into::kAdd);
+      nn::mix<Value>(write_->numbers(), parts(in_stream_type(u_)), sums, nn::Into::kAdd);
     }
-    after = readable(sums);
+    this->sums_ = readable(sums);
   } else {
-    const MatrixView<const Value> u = in_stream_type(branch);
+    const MatrixView<const Value> wide_u = in_stream_type(u_);
     sum_.resize(u.rows, features_);
     if (changes_ == Changes::kAppend) {
       carry({sum_.view()});
-      add<Value>(sum_, u, sum_);
-      after.push_back(sum_);
+      add<Value>(sum_, wide_u, sum_);
+      this->sums_.push_back(sum_);
     } else {
-      add<Value>(x_.back(), u, sum_);
-      after.back() = sum_;
+      add<Value>(x_.back(), wide_u, sum_);
+      this->sums_.back() = sum_;
     }
   }
-  stream.advance(std::move(after));
+  stream.advance(this->sums_);
 }
 
 template <typename T>
-void LaneSite<T>::write_backward(StreamGradient<T>& gradient, MatrixView<T> du,
-                                 const Pass<T>& pass) {
+WriteGradients<T> LaneSite<T>::write_backward(StreamGradient<T>& gradient, const Pass<T>& pass) {
+  Matrix<T>& du = pass.memory().d_branch;
+  du.resize(u_.rows, u_.cols);
+  if (!kernel_backward(gradient, du, pass)) mix_backward(gradient, du, pass);
+  if (dropout_.active()) {
+    residual_add_backward<T>(
+        {.add = {.x = u_, .branch = u_, .dropout = dropout_}, .d_sum = du, .d_branch = du});
+  }
+  Matrix<Value>& dz = pass.memory().d_read;
+  dz.resize(z_.rows(), z_.cols());
+  return {.du = du, .dx = dz};
+}
+
+/// The backward of the write with the kernels of lanes; returns false if they do not support it.
+template <typename T>
+bool LaneSite<T>::kernel_backward(StreamGradient<T>& gradient, MatrixView<T> du,
+                                  const Pass<T>& pass) {
   const LanesForward<Value, T> kernel = kernel_arguments(u_);
   const LanesView<Value> d = strided(gradient.lanes);
-  if (kernel.x.empty() || d.empty()) return mix_backward(gradient, du, pass);
+  if (kernel.x.empty() || d.empty()) return false;
   Matrix<Value>& workspace = pass.memory().norm;
   workspace.resize(1, lanes_workspace(du.rows, lanes(), features_));
   lanes_backward<Value, T>(
@@ -239,6 +264,7 @@ void LaneSite<T>::write_backward(StreamGradient<T>& gradient, MatrixView<T> du,
        .d_carry = carry_->d_numbers(),
        .d_write = write_->d_numbers(),
        .workspace = workspace.flat()});
+  return true;
 }
 
 /// The backward of the mixes without the kernels, lane by lane.

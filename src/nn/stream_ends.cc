@@ -55,7 +55,7 @@ ResidualStream<T> StreamEnds<T>::enter(MatrixView<const Value> x, const Pass<T>&
 template <typename T>
 MatrixView<const Arithmetic<T>> StreamEnds<T>::leave(ResidualStream<T>& stream,
                                                      const Pass<T>& pass) {
-  return has_lanes() ? exit_->read(stream, pass) : stream.value();
+  return (has_lanes() ? exit_->read(stream, pass) : stream).value();
 }
 
 template <typename T>

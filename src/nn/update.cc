@@ -94,8 +94,9 @@ MatrixView<const T> UpdateStep<T>::forward(MatrixView<const T> f, MatrixView<con
 }
 
 template <typename T>
-void UpdateStep<T>::backward(MatrixView<const T> f, MatrixView<const Value> z, MatrixView<T> d,
-                             MatrixView<Value> dz, const Pass<T>& pass) {
+void UpdateStep<T>::backward(MatrixView<const T> f, MatrixView<const Value> z,
+                             MatrixView<const T> du, MatrixView<T> df, MatrixView<Value> dz,
+                             const Pass<T>& pass) {
   if (gate_) d_logits_.resize(f.rows, f.cols);
   for_each_row(f.rows, f.cols, [&](std::size_t r) {
     const Value keep = kept(r, pass);
@@ -105,22 +106,22 @@ void UpdateStep<T>::backward(MatrixView<const T> f, MatrixView<const Value> z, M
     if (kind_ == Update::kOrthogonal) {
       divisor = square(z.row(r));
       along = inner(f.row(r), z.row(r)) / divisor;
-      d_along = -keep * inner(d.row(r), z.row(r));
+      d_along = -keep * inner(du.row(r), z.row(r));
     }
     for (std::size_t c = 0; c < f.cols; ++c) {
-      Value du = keep * value(d(r, c));
+      Value d = keep * value(du(r, c));
       if (gate_) {
         const Value gate = gate_of(logits_(r, c));
-        d_logits_(r, c) = static_cast<T>(du * (value(f(r, c)) - z(r, c)) * gate * (1 - gate));
-        du *= gate;
+        d_logits_(r, c) = static_cast<T>(d * (value(f(r, c)) - z(r, c)) * gate * (1 - gate));
+        d *= gate;
       }
-      Value d_z = kind_ == Update::kBranch ? 0 : -along * du;
-      Value d_f = du;
+      Value d_z = kind_ == Update::kBranch ? 0 : -along * d;
+      Value d_f = d;
       if (kind_ == Update::kOrthogonal) {
         d_f += d_along * z(r, c) / divisor;
         d_z += d_along * (value(f(r, c)) - 2 * along * z(r, c)) / divisor;
       }
-      d(r, c) = static_cast<T>(d_f);
+      df(r, c) = static_cast<T>(d_f);
       dz(r, c) = d_z;
     }
   });

@@ -93,31 +93,31 @@ void Profiler<T>::add_detail(const Site& site, MatrixView<const T> values) {
 template <typename T>
 void Profiler<T>::add_scores(const Site& site, MatrixView<const T> scores) {
   PartialSums& sums = score_sums_[site.layer];
-  constexpr T kUnseen = -std::numeric_limits<T>::infinity();
+  constexpr T kHidden = -std::numeric_limits<T>::infinity();
   for (std::size_t r = 0; r < scores.rows; ++r) {
     double top = -std::numeric_limits<double>::infinity();
-    std::size_t seen = 0;
+    std::size_t visible = 0;
     for (const T score : scores.row(r)) {
-      if (score == kUnseen) continue;
+      if (score == kHidden) continue;
       const double s = score;
-      ++seen;
+      ++visible;
       sums.sum += s;
       sums.squares += s * s;
       sums.abs_max = std::isfinite(s) ? std::max(sums.abs_max, std::abs(s))
                                       : std::numeric_limits<double>::infinity();
       top = std::max(top, s);
     }
-    sums.count += static_cast<double>(seen);
-    if (seen < 2) continue;
+    sums.count += static_cast<double>(visible);
+    if (visible < 2) continue;
     double weights = 0, weighted = 0;
     for (const T score : scores.row(r)) {
-      if (score == kUnseen) continue;
+      if (score == kHidden) continue;
       const double weight = std::exp(score - top);
       weights += weight;
       weighted += weight * (score - top);
     }
     sums.rows += 1;
-    sums.entropy += (std::log(weights) - weighted / weights) / std::log(double(seen));
+    sums.entropy += (std::log(weights) - weighted / weights) / std::log(double(visible));
   }
   ProfileEntry& e = entry(site);
   e.rms = std::sqrt(sums.squares / sums.count);

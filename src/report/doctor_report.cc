@@ -146,7 +146,7 @@ io::Json to_json(const doctor::Proof& proof) {
           {"number", proof.number},
           {"before", number(proof.before)},
           {"after", number(proof.after)},
-          {"mended", proof.was_seen && proof.is_mended}};
+          {"mended", proof.was_found && proof.is_mended}};
 }
 
 io::Json to_json(const doctor::LayerNumbers& row) {
@@ -159,7 +159,7 @@ io::Json to_json(const doctor::LayerNumbers& row) {
 
 io::Json to_json(const io::Coverage& coverage) {
   io::Json document = io::Json::object();
-  for (const auto& [what, measured, seen] : coverage.counts) document[what] = {measured, seen};
+  for (const auto& [what, measured, found] : coverage.counts) document[what] = {measured, found};
   if (document.empty() && coverage.left_out.empty()) return nullptr;
   document["left_out"] = io::Json::array();
   for (const auto& [where, why] : coverage.left_out) {

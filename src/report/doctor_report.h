@@ -41,7 +41,7 @@ std::string comparison_text(const Diagnosis& one, const Diagnosis& other, int wi
 ///     {"target","status":"sound"|"findings"|"incomplete","model":{…},"loss",
 ///      "findings":[{"rule","severity","where","layer","sublayer","module","what","because","fix",
 ///                   "measured","expected"}],"accepted",
-///      "coverage":{"sums":[measured,seen],…,"left_out":[{"where","why"}]},
+///      "coverage":{"sums":[measured,found],…,"left_out":[{"where","why"}]},
 ///      "proofs":[{"rule","change","steps","number","before","after","mended"}],
 ///      "effective_depth","layers":[{…}]}
 ///

@@ -241,7 +241,7 @@ std::string number_text(double value) {
 std::string proof_text(const doctor::Proof& proof) {
   const std::string steps =
       proof.steps > 0 ? fmt::format(" in {}", format_count(proof.steps, "step")) : "";
-  const std::string verdict = !proof.was_seen   ? "not seen again" + steps + ": try more"
+  const std::string verdict = !proof.was_found  ? "not seen again" + steps + ": try more"
                               : proof.is_mended ? "mended" + steps
                                                 : "not mended" + steps;
   return fmt::format("{}: {} {} → {}, {}", proof.change, proof.number, number_text(proof.before),
@@ -260,8 +260,8 @@ std::vector<std::string> proof_texts(const Diagnosis& diagnosis, const Group& gr
 
 std::string coverage_text(const io::Coverage& coverage) {
   std::vector<std::string> parts;
-  for (const auto& [what, measured, seen] : coverage.counts) {
-    parts.push_back(fmt::format("{} of {} {}", measured, seen, what));
+  for (const auto& [what, measured, found] : coverage.counts) {
+    parts.push_back(fmt::format("{} of {} {}", measured, found, what));
   }
   return parts.empty() ? "" : fmt::format("Measured: {}.", fmt::join(parts, ", "));
 }

@@ -250,9 +250,9 @@ std::vector<Drawing::Key> Drawing::keys() const {
   std::vector<Key> keys;
   for (std::size_t i = 0; i < chart_.series.size(); ++i) {
     const Series& s = chart_.series[i];
-    const bool unseen = !s.y.empty() && widen({}, s.y, chart_.y.scale).empty();
+    const bool is_empty = !s.y.empty() && widen({}, s.y, chart_.y.scale).empty();
     if (!s.name.empty()) {
-      const Message name = unseen ? msg("{}: nothing to show", s.name) : Message(s.name);
+      const Message name = is_empty ? msg("{}: nothing to show", s.name) : Message(s.name);
       keys.push_back({sample_of(i), name.text(language_)});
     }
   }

@@ -68,12 +68,12 @@ TEST(GradientSum, AddsInOrderOfRankAndGivesAllTheSameBits) {
 }
 
 TEST(Communicator, TellsAllTheSameSumAndTheFirstText) {
-  const auto told = on_threads(3, [](Communicator& world) {
+  const auto results = on_threads(3, [](Communicator& world) {
     const std::string mine = world.rank() == 0 ? "" : "rank " + std::to_string(world.rank());
     return std::to_string(world.sum(std::array{1e17, -1e17, 1.0}.at(world.rank()))) +
            world.first_text(mine) + (world.any(world.rank() == 2) ? "yes" : "no");
   });
-  EXPECT_THAT(told, Each(std::string("1.000000rank 1yes")));
+  EXPECT_THAT(results, Each(std::string("1.000000rank 1yes")));
   EXPECT_EQ(one_process().first_text(std::string(1000, 'x')).size(), 499);
 }
 

@@ -2,14 +2,15 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "addnorm/nn/lane_site.h"
 #include "addnorm/nn/mix_norms.h"
 #include "addnorm/nn/norm.h"
 #include "addnorm/nn/placement.h"
-#include "addnorm/nn/residual_scale.h"
 #include "addnorm/nn/residual_stream.h"
+#include "addnorm/nn/stream_site.h"
 #include "addnorm/nn/update.h"
 
 namespace addnorm {
@@ -54,7 +55,7 @@ class AddNorm {
   }
 
   ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
-  Parameter<Value>& skip() { return skip_.learned(); }  ///< empty unless skip is learned
+  Parameter<Value>& skip() { return one_lane_.skip(); }  ///< empty unless skip is learned
   UpdateStep<T>& update() { return update_; }
   MatrixView<const T> added() const { return u_; }        ///< u of the last forward
   std::optional<LaneSite<T>>& lanes() { return lanes_; }  ///< present if there are several lanes
@@ -62,18 +63,18 @@ class AddNorm {
   std::size_t lanes_after() const { return lanes_ ? lanes_->lanes_after() : 1; }
 
  private:
-  void read(ResidualStream<T>& stream, const Pass<T>& pass);
-  void write(ResidualStream<T>& stream, const Pass<T>& pass);
-  MatrixView<T> write_backward(StreamGradient<T>& gradient, const Pass<T>& pass);
-  void read_backward(StreamGradient<T>& gradient, MatrixView<const T> d_before,
-                     const Pass<T>& pass);
-  std::size_t reads() const { return lanes_ ? lanes_->reads() : 1; }
+  StreamSite<T>& stream_site() {
+    if (lanes_) return *lanes_;
+    return one_lane_;
+  }
   MatrixView<const T> branch_input() const;
   MatrixView<const T> branch_output() const { return inside_ ? f_.view() : branch_.view(); }
-  ResidualAdd<Value, T> residual(const Pass<T>& pass);
+  Dropout dropout(const Pass<T>& pass) const;
   void resize(std::size_t rows);
-  void observe(const Pass<T>& pass) const;
-  void observe_sum_gradient(const StreamGradient<T>& gradient, const Pass<T>& pass) const;
+  void observe(const Pass<T>& pass);
+  template <typename V>
+  void observe_gradient(Point point, std::span<const MatrixView<V>> lanes,
+                        const Pass<T>& pass) const;
   template <typename V>
   void observe_gradient(Point point, MatrixView<V> gradient, const Pass<T>& pass) const;
   Site site(Point point, NormSlot norm = NormSlot::kNone) const;
@@ -83,17 +84,14 @@ class AddNorm {
   std::optional<MixNorms<T>> before_;
   std::optional<Norm<T, T>> inside_;
   std::optional<Norm<T>> after_;
-  ResidualScale<Value> skip_, gain_;
+  OneLaneSite<T> one_lane_;
   UpdateStep<T> update_;
-  std::optional<LaneSite<T>> lanes_;  // present if there are several lanes
+  std::optional<LaneSite<T>> lanes_;  // replaces one_lane_ if there are several lanes
 
   MatrixView<const Value> x_;  // z if there are several lanes
   MatrixView<const T> u_;
-  MatrixView<const Value> s_;   // the first lane if there are several
-  LaneList<const Value> sums_;  // all lanes, for probes; empty if there is one
-  Matrix<T> h_, branch_, f_;    // without `before`, h is x converted to T, if x has another type
-  Matrix<Value> sum_, y_;
-  Matrix<T> dropped_;  // u after dropout if there are several lanes
+  Matrix<T> h_, branch_, f_;  // without `before`, h is x converted to T, if x has another type
+  Matrix<Value> y_;
 };
 
 }  // namespace addnorm

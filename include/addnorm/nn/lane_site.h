@@ -7,7 +7,7 @@
 #include "addnorm/lanes.h"
 #include "addnorm/nn/lane_coefficients.h"
 #include "addnorm/nn/lane_head.h"
-#include "addnorm/nn/residual_stream.h"
+#include "addnorm/nn/stream_site.h"
 
 namespace addnorm {
 
@@ -17,10 +17,10 @@ ADDNORM_API std::size_t lane_weights(const LaneForm& form, const Place& place, s
 /// Returns the form of a stream's exit, which only reads: its c is the form's a.
 ADDNORM_API LaneForm exit_form(LaneForm form);
 
-/// A sublayer's access to a stream of several lanes: it reads z = a·R(X) and leaves X′ = A·X + b ⊗
-/// u. With the form's `reads_carried` it reads from A·X instead of X.
+/// The site of a stream of several lanes: x is z = a·R(X), and the stream becomes X′ = A·X + b ⊗ u.
+/// With the form's `reads_carried` it reads from A·X instead of X.
 template <typename T>
-class LaneSite {
+class LaneSite final : public StreamSite<T> {
   static_assert(check_module<T>());
 
  public:
@@ -31,22 +31,22 @@ class LaneSite {
                        const NormOptions& norm, Affine affine);
 
   std::size_t lanes() const { return place_.lanes; }
-  std::size_t lanes_after() const { return place_.lanes + (changes_ == Changes::kAppend); }
+  std::size_t lanes_after() const { return lanes() + (changes_ == Changes::kAppend); }
+  std::size_t reads() const override { return reads_; }
 
-  /// Returns z, which stays valid until the next read. Several mixes are one below the other.
-  ADDNORM_API MatrixView<const Value> read(const ResidualStream<T>& stream, const Pass<T>& pass);
-  /// Replaces the stream X by X′.
-  ADDNORM_API void write(ResidualStream<T>& stream, MatrixView<const T> u);
+  /// Returns z, which stays valid until the next read.
+  ADDNORM_API ResidualStream<T>& read(ResidualStream<T>& stream, const Pass<T>& pass) override;
+  ADDNORM_API void write(ResidualStream<T>& stream, MatrixView<const T> u,
+                         const Dropout& dropout) override;
 
-  /// Computes the gradient of u, and replaces the gradient of X′ by X's share through A.
-  ADDNORM_API void write_backward(StreamGradient<T>& gradient, MatrixView<T> du,
-                                  const Pass<T>& pass);
+  /// Replaces the gradient of X′ by X's share through A.
+  ADDNORM_API WriteGradients<T> write_backward(StreamGradient<T>& gradient,
+                                               const Pass<T>& pass) override;
   /// Adds X's share through z and through the mixes' sources.
   ADDNORM_API void read_backward(StreamGradient<T>& gradient, MatrixView<const Value> dz,
-                                 const Pass<T>& pass);
+                                 const Pass<T>& pass) override;
 
   Changes changes() const { return changes_; }
-  std::size_t reads() const { return reads_; }  ///< number of mixes that it reads
   std::vector<LaneHead<Value>>& heads() { return heads_; }
   /// The numbers of the last read and write: a, with a row for each mix that is read; A; b. They
   /// have one row if all tokens have the same numbers. A and b are absent if the sublayer changes
@@ -57,7 +57,7 @@ class LaneSite {
   /// The lanes that the last read weighted with a: R(X), or those of A·X.
   const LaneList<const Value>& read_from() const { return read_from_; }
 
-  ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
+  ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list) override;
 
  private:
   static MatrixView<const Value> numbers_of(const std::optional<LaneCoefficients<Value>>& mix) {
@@ -70,6 +70,8 @@ class LaneSite {
   MatrixView<const Value> in_stream_type(MatrixView<const T> u);
   LanesForward<Value, T> kernel_arguments(MatrixView<const T> u) const;
   void carry(const LaneList<Value>& to) const;
+  MatrixView<const T> dropped(MatrixView<const T> u, const Dropout& dropout);
+  bool kernel_backward(StreamGradient<T>& gradient, MatrixView<T> du, const Pass<T>& pass);
   void mix_backward(StreamGradient<T>& gradient, MatrixView<T> du, const Pass<T>& pass);
   void carry_backward(StreamGradient<T>& gradient, const Pass<T>& pass);
   std::vector<LaneCoefficients<Value>*> mixes_of(MixForm::Source source);
@@ -89,8 +91,11 @@ class LaneSite {
 
   LaneList<const Value> x_, previous_;  // the lanes that this sublayer and the previous one read
   LaneList<const Value> read_from_;     // R(X), or A·X
-  MatrixView<const T> u_;
+  MatrixView<const T> u_;               // after dropout
+  Dropout dropout_;
+  Matrix<T> dropped_;
   Matrix<Value> normalized_, carried_, z_, wide_u_, sum_;
+  ResidualStream<T> z_stream_{MatrixView<const Value>()};
 };
 
 }  // namespace addnorm

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "addnorm/nn/norm.h"
+#include "addnorm/nn/residual_stream.h"
 
 namespace addnorm {
 
@@ -21,10 +22,9 @@ class MixNorms {
   ADDNORM_API MixNorms(const NormOptions& options, std::size_t features, Affine affine,
                        std::size_t mixes);
 
-  One& front() { return norms_.front(); }
-
-  ADDNORM_API void forward(MatrixView<const Value> x, MatrixView<T> y, const Pass<T>& pass);
-  /// Runs Norm::backward on each mix; `skip` must be 1.
+  /// y = norm(x), in one pass with a pending sum if there is one mix.
+  ADDNORM_API void forward(ResidualStream<T>& x, MatrixView<T> y, const Pass<T>& pass);
+  /// Runs Norm::backward on each mix.
   ADDNORM_API void backward(const typename One::Backward& args, const Pass<T>& pass);
   /// Reports each mix's norm; the site's lane is the index of the mix.
   ADDNORM_API void observe(Site site, MatrixView<const Value> x, const Pass<T>& pass) const;

@@ -36,8 +36,9 @@ struct Scratch {
   Matrix<T> d_query, d_key, d_value, d_context;  // MultiHeadAttention
   Matrix<T> d_latent, d_raw;                     // MultiHeadAttention: latent vectors
   Matrix<Value> norm;                            // the workspace of a norm
-  Matrix<Value> d_read;  // AddNorm: gradient of the values that the sublayer reads
-  Matrix<Value> d_lanes, d_update, d_last_lane;  // LaneSite
+  Matrix<Value> d_read;                          // LaneSite: gradient of z
+  Matrix<Value> d_update;              // LaneSite: gradient of u; then AddNorm: of x through u
+  Matrix<Value> d_lanes, d_last_lane;  // LaneSite
 };
 
 /// Called in backward when the gradients of a layer's parameters are complete. The first call has

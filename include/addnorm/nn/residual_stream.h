@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -95,8 +96,11 @@ struct StreamGradient {
   /// A term that the previous sublayer's backward adds to the gradient of its input.
   Matrix<Value> of_previous = {};
 
-  /// Returns the gradient of the only lane, or of the first one.
-  MatrixView<Value> first() const { return lanes.empty() ? one : lanes.front(); }
+  /// Returns the gradients of all lanes, or of the only one.
+  std::span<const MatrixView<Value>> all() const {
+    return lanes.empty() ? std::span(&one, 1) : std::span(lanes);
+  }
+  MatrixView<Value> first() const { return all().front(); }
 
   explicit StreamGradient(MatrixView<Value> gradient) : one(gradient) {}
   explicit StreamGradient(LaneList<Value> all) : lanes(std::move(all)) {}

@@ -26,9 +26,10 @@ class UpdateStep {
   /// Returns u, which stays valid until the next forward.
   ADDNORM_API MatrixView<const T> forward(MatrixView<const T> f, MatrixView<const Value> z,
                                           const Pass<T>& pass);
-  /// Replaces du by df in its memory; dz receives the gradient of z through u.
-  ADDNORM_API void backward(MatrixView<const T> f, MatrixView<const Value> z, MatrixView<T> d,
-                            MatrixView<Value> dz, const Pass<T>& pass);
+  /// Computes df, which may be du, and the gradient of z through u.
+  ADDNORM_API void backward(MatrixView<const T> f, MatrixView<const Value> z,
+                            MatrixView<const T> du, MatrixView<T> df, MatrixView<Value> dz,
+                            const Pass<T>& pass);
 
   ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
   std::optional<Linear<T>>& gate() { return gate_; }  ///< present for kGated alone

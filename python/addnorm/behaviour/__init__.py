@@ -20,7 +20,7 @@ from .declared import Computed, Indices
 from .frozen import measure_frozen
 from .gradients import Gradients, measure_initial_loss, measure_missing, next_token_targets
 from .locality import measure_locality
-from .norms import NormInputs, measure_statistics
+from .norm_statistics import NormInputs, measure_statistics
 from .operators import AttentionScale, Functions, StreamDropout
 from .optimizers import measure_optimizer
 from .registration import measure_registration

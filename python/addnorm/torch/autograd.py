@@ -10,7 +10,7 @@ from torch.autograd import Function
 from torch.utils.dlpack import to_dlpack
 
 from .. import _core
-from ..norm import NormFields
+from ..norm_options import NormFields
 from .formula import norm_in_pytorch, squash_in_pytorch, value_type
 from .tensors import are_readable, is_recorded
 

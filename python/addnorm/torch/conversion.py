@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..norm import Norm, NormFields
+from ..norm_options import Norm, NormFields
 from .functions import norm
 from .modules import AddNorm, LayerNorm, RMSNorm, TransformerEncoderLayer, adopt, replacement
 from .tensors import obstacle

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..norm import Norm, NormFields
+from ..norm_options import Norm, NormFields
 
 
 def value_type(x: Tensor) -> torch.dtype:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .. import _core
-from ..norm import Norm, NormFields
+from ..norm_options import Norm, NormFields
 from . import operators
 from .autograd import DifferentiableAddNorm, DifferentiableSquash
 from .formula import norm_in_pytorch, squash_in_pytorch, value_type

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import _core
-from ..norm import Norm
+from ..norm_options import Norm
 from .functions import OpenFields, Shape, add, apply, checked_shape, squash
 from .tensors import is_recorded
 

@@ -6,7 +6,7 @@ from typing import Any, Optional
 import torch
 from torch import Tensor
 
-from ..norm import NormFields
+from ..norm_options import NormFields
 from . import autograd
 from .formula import norm_in_pytorch
 from .tensors import DTYPES, HAS_CUSTOM_OPERATORS

@@ -10,19 +10,19 @@
 namespace addnorm::lab {
 
 /// The values that a probe observed in one stack before its first step.
-struct Specimen {
-  std::vector<probe::ProfileEntry> profile;
+struct StackProfile {
+  std::vector<probe::ProfileEntry> entries;
   /// for each layer: ‖∂loss/∂W‖² of the feed-forward's second W
   std::vector<double> down_gradient;
 };
 
 /// Draws the weights that `stack` describes, tokens N(0, 1) and a loss Σ r ⊙ y with r from N(0, 1),
 /// and runs forward and backward once. The bug, if there is one, changes the stack.
-Specimen draw_specimen(const theory::WideStack& stack, std::uint64_t seed,
-                       const SilentBug* bug = nullptr);
+StackProfile profile_stack(const theory::WideStack& stack, std::uint64_t seed,
+                           const SilentBug* bug = nullptr);
 
 /// The same with `seeds` seeds, beginning with `first`, one on each thread at a time.
-std::vector<Specimen> draw_specimens(const theory::WideStack& stack, std::uint64_t first,
-                                     std::size_t seeds, const SilentBug* bug = nullptr);
+std::vector<StackProfile> profile_stacks(const theory::WideStack& stack, std::uint64_t first,
+                                         std::size_t seeds, const SilentBug* bug = nullptr);
 
 }  // namespace addnorm::lab

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, Protocol, Union, overload
 import numpy as np
 
 from . import _core
-from .norm import Norm, NormFields
+from .norm_options import Norm, NormFields
 
 
 class SupportsDLPack(Protocol):

@@ -1,4 +1,4 @@
-#include "kernels/placement.h"
+#include "kernels/aliasing.h"
 
 #include <gtest/gtest.h>
 

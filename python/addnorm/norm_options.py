@@ -1,4 +1,4 @@
-"""The options of a norm. They are separate from norms.py, which needs NumPy."""
+"""The options of a norm. They are separate from array_functions.py, which needs NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-#include "lab/specimen.h"
+#include "lab/stack_profile.h"
 
 #include <gtest/gtest.h>
 
@@ -16,13 +16,13 @@ theory::WideStack wide_stack(const std::string& placement) {
 }
 
 /// Returns second moments over many draws, at theory's sites.
-theory::StackMoments mean_moments(const std::vector<Specimen>& specimens,
+theory::StackMoments mean_moments(const std::vector<StackProfile>& profiles,
                                   theory::StackMoments mean) {
-  const double part = 1 / static_cast<double>(specimens.size());
+  const double part = 1 / static_cast<double>(profiles.size());
   for (theory::SiteMoments& m : mean.sites) {
     m.value = m.gradient = {};
-    for (const Specimen& specimen : specimens) {
-      const probe::ProfileEntry* entry = probe::find_entry(specimen.profile, m.site);
+    for (const StackProfile& profile : profiles) {
+      const probe::ProfileEntry* entry = probe::find_entry(profile.entries, m.site);
       const double power = entry->rms * entry->rms;
       m.value.power += part * power;
       m.value.overlap += part * power * entry->token_cosine;
@@ -31,7 +31,7 @@ theory::StackMoments mean_moments(const std::vector<Specimen>& specimens,
   }
   for (std::size_t l = 0; l < mean.down_gradient.size(); ++l) {
     mean.down_gradient[l] = 0;
-    for (const Specimen& s : specimens) mean.down_gradient[l] += part * s.down_gradient[l];
+    for (const StackProfile& s : profiles) mean.down_gradient[l] += part * s.down_gradient[l];
   }
   return mean;
 }
@@ -44,7 +44,7 @@ double ratio(double measured, double predicted) {
 void expect_as_predicted(const theory::WideStack& stack) {
   constexpr double kTolerance = 0.12;
   const theory::StackMoments want = theory::predict(stack, {1, 0}, {1, 0});
-  const theory::StackMoments have = mean_moments(draw_specimens(stack, 0, 12), want);
+  const theory::StackMoments have = mean_moments(profile_stacks(stack, 0, 12), want);
   for (std::size_t i = 0; i < want.sites.size(); ++i) {
     const theory::SiteMoments& w = want.sites[i];
     const theory::SiteMoments& h = have.sites[i];
@@ -60,7 +60,7 @@ void expect_as_predicted(const theory::WideStack& stack) {
   }
 }
 
-TEST(Specimen, IsAsMeanFieldTheorySaysWithEveryPlacement) {
+TEST(StackProfile, IsAsMeanFieldTheorySaysWithEveryPlacement) {
   for (const Placement& placement : placements()) {
     // ReZero's branches initially have no gradient; Admin's skips are profiled.
     if (placement.name == "rezero" || placement.name == "admin") continue;
@@ -70,14 +70,14 @@ TEST(Specimen, IsAsMeanFieldTheorySaysWithEveryPlacement) {
   }
 }
 
-TEST(Specimen, IsOfPlacementsThatTheoryCovers) {
+TEST(StackProfile, IsOfPlacementsThatTheoryCovers) {
   for (const char* name : {"highway", "stochastic-depth", "frac"}) {
     EXPECT_FALSE(theory::covers(find_placement(name))) << name;
     EXPECT_THROW(theory::predict(wide_stack(name), {1, 0}, {1, 0}), Error) << name;
   }
 }
 
-TEST(Specimen, IsAsMeanFieldTheorySaysWithEveryInitialization) {
+TEST(StackProfile, IsAsMeanFieldTheorySaysWithEveryInitialization) {
   for (const Initialization initialization : kInitializations) {
     SCOPED_TRACE(to_string(initialization));
     theory::WideStack stack = wide_stack("pre/post");
@@ -86,7 +86,7 @@ TEST(Specimen, IsAsMeanFieldTheorySaysWithEveryInitialization) {
   }
 }
 
-TEST(Specimen, IsAsMeanFieldTheorySaysWithNormsThatSquash) {
+TEST(StackProfile, IsAsMeanFieldTheorySaysWithNormsThatSquash) {
   for (const NormKind kind : {NormKind::kRms, NormKind::kDyT, NormKind::kDerf}) {
     for (const char* placement : {"pre", "post", "sandwich"}) {
       SCOPED_TRACE(std::string(to_string(kind)) + ", " + placement);
@@ -100,10 +100,10 @@ TEST(Specimen, IsAsMeanFieldTheorySaysWithNormsThatSquash) {
   EXPECT_THROW(theory::predict(lanes, {1, 0}, {1, 0}), Error);
 }
 
-TEST(Specimen, IsEvaluatedWithEveryBranch) {
+TEST(StackProfile, IsEvaluatedWithEveryBranch) {
   const auto measured = [](const char* placement) {
     std::vector<double> numbers;
-    for (const probe::ProfileEntry& entry : draw_specimen(wide_stack(placement), 0).profile) {
+    for (const probe::ProfileEntry& entry : profile_stack(wide_stack(placement), 0).entries) {
       numbers.push_back(entry.rms);
       if (!std::isnan(entry.grad_rms)) numbers.push_back(entry.grad_rms);
     }
@@ -112,13 +112,13 @@ TEST(Specimen, IsEvaluatedWithEveryBranch) {
   EXPECT_EQ(measured("stochastic-depth"), measured("pre"));
 }
 
-TEST(Specimen, IsNotWhenABugIsInIt) {
+TEST(StackProfile, IsNotWhenABugIsInIt) {
   const theory::WideStack stack = wide_stack("pre");
   const Site last{2, SublayerKind::kFeedForward, Point::kSum};
   const double sound = theory::predict(stack, {1, 0}, {1, 0}).at(last).value.power;
   for (const char* name : {"no-residual", "residual-twice", "norm-missing", "one-plus-gamma"}) {
-    const Specimen specimen = draw_specimen(stack, 0, &find_silent_bug(name));
-    const double rms = probe::find_entry(specimen.profile, last)->rms;
+    const StackProfile profile = profile_stack(stack, 0, &find_silent_bug(name));
+    const double rms = probe::find_entry(profile.entries, last)->rms;
     EXPECT_GT(std::abs(rms * rms / sound - 1), 0.3) << name;
   }
 }

@@ -1,4 +1,4 @@
-#include "lab/specimen.h"
+#include "lab/stack_profile.h"
 
 #include "addnorm/matrix.h"
 #include "base/parallel.h"
@@ -40,7 +40,8 @@ double squared_norm(std::span<const float> values) {
 
 }  // namespace
 
-Specimen draw_specimen(const theory::WideStack& stack, std::uint64_t seed, const SilentBug* bug) {
+StackProfile profile_stack(const theory::WideStack& stack, std::uint64_t seed,
+                           const SilentBug* bug) {
   TorchGenerator generator(seed);
   Stack<float> drawn = draw(plan_of(stack, bug), stack, generator);
   Matrix<float> x(stack.tokens, stack.d_model);
@@ -55,19 +56,19 @@ Specimen draw_specimen(const theory::WideStack& stack, std::uint64_t seed, const
       .length = stack.tokens, .mode = Mode::kEvaluation, .scratch = &scratch, .probe = &profiler};
   drawn.forward(x, y, pass);
   drawn.backward(gradient, gradient, pass);
-  Specimen specimen{.profile = profiler.entries()};
+  StackProfile profile{.entries = profiler.entries()};
   for (Block<float>& block : drawn.blocks()) {
-    specimen.down_gradient.push_back(
+    profile.down_gradient.push_back(
         squared_norm(block.feed_forward().down().weight().gradient.flat()));
   }
-  return specimen;
+  return profile;
 }
 
-std::vector<Specimen> draw_specimens(const theory::WideStack& stack, std::uint64_t first,
-                                     std::size_t seeds, const SilentBug* bug) {
-  std::vector<Specimen> specimens(seeds);
-  parallel_jobs(seeds, [&](std::size_t i) { specimens[i] = draw_specimen(stack, first + i, bug); });
-  return specimens;
+std::vector<StackProfile> profile_stacks(const theory::WideStack& stack, std::uint64_t first,
+                                         std::size_t seeds, const SilentBug* bug) {
+  std::vector<StackProfile> profiles(seeds);
+  parallel_jobs(seeds, [&](std::size_t i) { profiles[i] = profile_stack(stack, first + i, bug); });
+  return profiles;
 }
 
 }  // namespace addnorm::lab

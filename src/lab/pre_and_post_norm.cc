@@ -7,7 +7,7 @@ namespace addnorm::lab {
 namespace {
 
 /// The allowed factor between a mean over seeds and theory; at width 64 the actual one is 1.1.
-constexpr double kPlacementFactor = 1.25;
+constexpr double kWeightGradientFactor = 1.25;
 
 using Samples = std::vector<StackSample>;  // of one placement, by depth
 using Draws = std::vector<std::vector<double>>;
@@ -20,10 +20,10 @@ std::vector<double> depths(const Samples& samples) {
 
 /// Returns a number of each seed's weight gradients, ‖∂loss/∂W‖² by layer, at each depth.
 Draws draws(const Samples& samples, double (*value)(const std::vector<double>& squares)) {
-  Draws all(samples[0].specimens().size());
+  Draws all(samples[0].profiles().size());
   for (const StackSample& sample : samples) {
     for (std::size_t seed = 0; seed < all.size(); ++seed) {
-      all[seed].push_back(value(sample.specimens()[seed].down_gradient));
+      all[seed].push_back(value(sample.profiles()[seed].down_gradient));
     }
   }
   return all;
@@ -34,7 +34,7 @@ Series in_theory(const std::string& name, const Samples& samples,
   for (const StackSample& sample : samples) {
     y.push_back(std::sqrt(square(sample.theory().down_gradient)));
   }
-  return within_factor(name, depths(samples), y, kPlacementFactor);
+  return within_factor(name, depths(samples), y, kWeightGradientFactor);
 }
 
 double first(const std::vector<double>& squares) {
@@ -92,7 +92,7 @@ Check check_power(const char* claim, const Samples& samples, double power) {
   return check;
 }
 
-struct PlacementPanels {
+struct PrePostPanels {
   Panel last{
       .title = msg("The last layer's gradient, by depth"),
       .x = {msg("layers"), AxisScale::kLog},
@@ -109,7 +109,7 @@ struct PlacementPanels {
                      "pre-norm, the first layers have larger gradients.")};
   Panel layers;
 
-  explicit PlacementPanels(std::size_t deepest)
+  explicit PrePostPanels(std::size_t deepest)
       : layers{
             .title = msg("Gradient by layer, of {} layers", deepest),
             .x = {msg("layer")},
@@ -117,7 +117,7 @@ struct PlacementPanels {
             .caption = msg("The gradient of each layer's weights at the first step.")} {}
 };
 
-void add_placement(const std::string& name, const Samples& samples, PlacementPanels& panels,
+void add_placement(const std::string& name, const Samples& samples, PrePostPanels& panels,
                    std::vector<Check>& checks) {
   panels.last.measured.push_back(rms_curve(name, depths(samples), draws(samples, last)));
   panels.last.predicted.push_back(in_theory(name, samples, last));
@@ -131,8 +131,8 @@ void add_placement(const std::string& name, const Samples& samples, PlacementPan
   };
   add(msg("the last layer's gradient"), panels.last, Reach::kLastLayer);
   add(msg("its ratio to the first layer's gradient"), panels.ratio, Reach::kEveryLayer);
-  checks.push_back(
-      add_curves(panels.layers, samples.back(), Quantity::kWeightGradient, name, kPlacementFactor));
+  checks.push_back(add_curves(panels.layers, samples.back(), Quantity::kWeightGradient, name,
+                              kWeightGradientFactor));
   if (name == "post") {
     checks.push_back(check_power(
         msg("post: the last layer's gradient does not depend on depth, its exponent is 0 ± 0.15"),
@@ -152,8 +152,8 @@ void add_placement(const std::string& name, const Samples& samples, PlacementPan
 
 }  // namespace
 
-FigureResult placement(const FigureOptions& options) {
-  PlacementPanels panels(options.layers.back());
+FigureResult pre_and_post_norm(const FigureOptions& options) {
+  PrePostPanels panels(options.layers.back());
   FigureResult result;
   for (const std::string& name : options.placements) {
     Samples samples;

@@ -103,7 +103,7 @@ void add_losses(const FigureOptions& options, Panel& panel, std::vector<Check>& 
 
 }  // namespace
 
-FigureResult placements(const FigureOptions& options) {
+FigureResult all_placements(const FigureOptions& options) {
   FigureResult result;
   TrainedPanels panels(options);
   for (std::size_t i = 0; i < options.placements.size(); ++i) {

@@ -1,4 +1,4 @@
-#include "kernels/placement.h"
+#include "kernels/aliasing.h"
 
 #include <algorithm>
 #include <numeric>
