@@ -19,12 +19,10 @@ void AddNorm<T>::forward(ResidualStream<T>& stream, Sublayer<T>& branch, const P
   if (before_) before_->forward(x, h_, pass);
   x_ = x.value();
   kernels::check_shape("add_norm", "x", x_, stream_site().reads() * pass.rows(), options_.d_model);
-  if constexpr (!kIsArithmetic<T>) {
-    if (!before_) kernels::convert<Value, T>(x_, h_);
-  }
+  input_ = before_ ? h_.view() : nn::converted(x_, h_);
 
   // f = inside(F(h))
-  branch.forward(branch_input(), branch_, pass);
+  branch.forward(input_, branch_, pass);
   if (inside_) inside_->forward({.x = branch_}, {}, f_, pass);
 
   // u = f, or the placement's Update of f and x
@@ -81,7 +79,7 @@ void AddNorm<T>::backward(StreamGradient<T>& gradient, Sublayer<T>& branch, cons
   observe_gradient(Point::kBranch, df, pass);
   Matrix<T>& dh = pass.memory().d_before;
   dh.resize(x_.rows, x_.cols);
-  branch.backward(branch_input(), df, dh, pass);
+  branch.backward(input_, df, dh, pass);
 
   // dx = skip ⊙ ds + before'(dh) + x's gradient through u; with several lanes
   // dX = Aᵀ·dS + aᵀ·dx
@@ -133,14 +131,6 @@ AddNorm<T>::AddNorm(const Placement& placement, const AddNormOptions& options)
 }
 
 template <typename T>
-MatrixView<const T> AddNorm<T>::branch_input() const {
-  if constexpr (kIsArithmetic<T>) {
-    if (!before_) return x_;
-  }
-  return h_;
-}
-
-template <typename T>
 Dropout AddNorm<T>::dropout(const Pass<T>& pass) const {
   const std::uint64_t place =
       8 * options_.depth.layer + static_cast<std::size_t>(options_.sublayer);
@@ -151,7 +141,7 @@ Dropout AddNorm<T>::dropout(const Pass<T>& pass) const {
 
 template <typename T>
 void AddNorm<T>::resize(std::size_t rows) {
-  if (before_ || !kIsArithmetic<T>) h_.resize(stream_site().reads() * rows, options_.d_model);
+  if (before_) h_.resize(stream_site().reads() * rows, options_.d_model);
   branch_.resize(rows, options_.d_model);
   if (inside_) f_.resize(rows, options_.d_model);
   if (after_) y_.resize(rows, options_.d_model);

@@ -11,6 +11,7 @@
 #include "kernels/column_sums.h"
 #include "kernels/convert.h"
 #include "kernels/softmax.h"
+#include "nn/copy.h"
 #include "nn/rope.h"
 
 namespace addnorm {
@@ -32,18 +33,6 @@ struct TileMemory {
     return memory;
   }
 };
-
-/// Returns the values in the type of products' factors.
-template <typename T>
-MatrixView<const T> as_factor(MatrixView<Arithmetic<T>> values, Matrix<T>& memory) {
-  if constexpr (kIsArithmetic<T>) {
-    return values;
-  } else {
-    memory.resize(values.rows, values.cols);
-    kernels::convert<Arithmetic<T>, T>(values, memory);
-    return memory;
-  }
-}
 
 /// Returns the memory in which sums for `result` add up: `result` itself, or `memory` in float32.
 template <typename T>
@@ -349,8 +338,9 @@ template <typename T>
 void MultiHeadAttention<T>::attend(const Tile& tile, const Pass<T>& pass) {
   auto& memory = TileMemory<T>::get();
   const MatrixView<Value> p = weigh(tile, pass, scores(tile, pass, memory.scores));
-  gemm::gemm<T>(
-      {.a = as_factor<T>(p, memory.factor), .b = keys(v_, tile), .c = queries(context_, tile)});
+  gemm::gemm<T>({.a = nn::converted<T, Value>(p, memory.factor),
+                 .b = keys(v_, tile),
+                 .c = queries(context_, tile)});
 }
 
 template <typename T>
@@ -421,7 +411,7 @@ void MultiHeadAttention<T>::attend_backward(std::size_t sequence, std::size_t kv
     memory.d_scores.resize(tile.queries, tile.keys);
     const MatrixView<Value> ds = memory.d_scores;
 
-    gemm::gemm<T, Value>({.a = as_factor<T>(p, memory.factor),
+    gemm::gemm<T, Value>({.a = nn::converted<T, Value>(p, memory.factor),
                           .transpose_a = gemm::Transpose::kYes,
                           .b = dc,
                           .c = dv.block(0, 0, tile.keys, dv.cols),
@@ -431,7 +421,7 @@ void MultiHeadAttention<T>::attend_backward(std::size_t sequence, std::size_t kv
     for (std::size_t r = 0; r < p.rows; ++r)
       kernels::softmax_row_backward<Value>(p.row(r), ds.row(r));
     scores_backward(tile, pass, memory.capped, ds);
-    const MatrixView<const T> ds_factor = as_factor<T>(ds, memory.factor);
+    const MatrixView<const T> ds_factor = nn::converted<T, Value>(ds, memory.factor);
     gemm::gemm<T>(
         {.a = ds_factor, .b = keys(k_, tile), .c = queries(scratch.d_query, tile), .alpha = scale});
     gemm::gemm<T, Value>({.a = ds_factor,

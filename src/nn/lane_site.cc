@@ -135,17 +135,6 @@ LaneList<V> LaneSite<T>::reads_of(MatrixView<V> z) const {
   return form_.splits_features ? parts(z) : nn::lanes_of(z, reads_);
 }
 
-template <typename T>
-MatrixView<const Arithmetic<T>> LaneSite<T>::in_stream_type(MatrixView<const T> u) {
-  if constexpr (kIsArithmetic<T>) {
-    return u;
-  } else {
-    wide_u_.resize(u.rows, u.cols);
-    kernels::convert<T, Value>(u, wide_u_);
-    return wide_u_;
-  }
-}
-
 /// A·X, for all lanes or for the appended one.
 template <typename T>
 void LaneSite<T>::carry(const LaneList<Value>& to) const {
@@ -215,11 +204,11 @@ void LaneSite<T>::write(ResidualStream<T>& stream, MatrixView<const T> u, const 
       lanes_forward(kernel);
     } else {
       carry(sums);
-      nn::mix<Value>(write_->numbers(), parts(in_stream_type(u_)), sums, nn::Into::kAdd);
+      nn::mix<Value>(write_->numbers(), parts(nn::converted(u_, wide_u_)), sums, nn::Into::kAdd);
     }
     this->sums_ = readable(sums);
   } else {
-    const MatrixView<const Value> wide_u = in_stream_type(u_);
+    const MatrixView<const Value> wide_u = nn::converted(u_, wide_u_);
     sum_.resize(u.rows, features_);
     if (changes_ == Changes::kAppend) {
       carry({sum_.view()});
@@ -275,7 +264,7 @@ void LaneSite<T>::mix_backward(StreamGradient<T>& gradient, MatrixView<T> du, co
   if (changes_ == Changes::kAll) {
     d_update.fill(0);
     nn::mix_backward<Value>({.m = write_->numbers(),
-                             .in = parts(in_stream_type(u_)),
+                             .in = parts(nn::converted(u_, wide_u_)),
                              .d_out = readable(gradient.lanes),
                              .d_in = parts(d_update.view()),
                              .d_m = write_->d_numbers()});

@@ -1,7 +1,6 @@
 #pragma once
 
-#include "addnorm/matrix.h"
-#include "kernels/convert.h"
+#include "nn/copy.h"
 
 namespace addnorm {
 
@@ -9,23 +8,12 @@ namespace addnorm {
 template <typename T>
 class Observed {
  public:
-  explicit Observed(MatrixView<const T> values) : values_(values) {
-    if constexpr (!kIsArithmetic<T>) {
-      wide_.resize(values.rows, values.cols);
-      kernels::convert<T, Arithmetic<T>>(values, wide_);
-    }
-  }
-  operator MatrixView<const Arithmetic<T>>() const {
-    if constexpr (kIsArithmetic<T>) {
-      return values_;
-    } else {
-      return wide_;
-    }
-  }
+  explicit Observed(MatrixView<const T> values) : values_(nn::converted(values, wide_)) {}
+  operator MatrixView<const Arithmetic<T>>() const { return values_; }
 
  private:
-  MatrixView<const T> values_;
   Matrix<Arithmetic<T>> wide_;
+  MatrixView<const Arithmetic<T>> values_;
 };
 
 }  // namespace addnorm

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "base/parallel.h"
-#include "kernels/convert.h"
 #include "kernels/dropout.h"
+#include "nn/copy.h"
 
 namespace addnorm {
 namespace {
@@ -59,25 +59,13 @@ Arithmetic<T> UpdateStep<T>::kept(std::size_t r, const Pass<T>& pass) const {
   return kernels::dropout_factor<Value>(dropout, (pass.first_row + r) / pass.length);
 }
 
-/// Returns z in the type of the gate's weights.
-template <typename T>
-MatrixView<const T> UpdateStep<T>::gate_input(MatrixView<const Value> z) {
-  if constexpr (kIsArithmetic<T>) {
-    return z;
-  } else {
-    gate_input_.resize(z.rows, z.cols);
-    kernels::convert<Value, T>(z, gate_input_);
-    return gate_input_;
-  }
-}
-
 template <typename T>
 MatrixView<const T> UpdateStep<T>::forward(MatrixView<const T> f, MatrixView<const Value> z,
                                            const Pass<T>& pass) {
   u_.resize(f.rows, f.cols);
   if (gate_) {
     logits_.resize(f.rows, f.cols);
-    gate_->forward(gate_input(z), logits_.view());
+    gate_->forward(nn::converted(z, gate_input_), logits_.view());
   }
   for_each_row(f.rows, f.cols, [&](std::size_t r) {
     const Value keep = kept(r, pass);

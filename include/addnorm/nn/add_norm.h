@@ -67,7 +67,6 @@ class AddNorm {
     if (lanes_) return *lanes_;
     return one_lane_;
   }
-  MatrixView<const T> branch_input() const;
   MatrixView<const T> branch_output() const { return inside_ ? f_.view() : branch_.view(); }
   Dropout dropout(const Pass<T>& pass) const;
   void resize(std::size_t rows);
@@ -88,9 +87,9 @@ class AddNorm {
   UpdateStep<T> update_;
   std::optional<LaneSite<T>> lanes_;  // replaces one_lane_ if there are several lanes
 
-  MatrixView<const Value> x_;  // z if there are several lanes
-  MatrixView<const T> u_;
-  Matrix<T> h_, branch_, f_;  // without `before`, h is x converted to T, if x has another type
+  MatrixView<const Value> x_;      // z if there are several lanes
+  MatrixView<const T> input_, u_;  // of F: h, or x
+  Matrix<T> h_, branch_, f_;       // without `before`, h is x converted to T, if x has another type
   Matrix<Value> y_;
 };
 

@@ -67,7 +67,6 @@ class LaneSite final : public StreamSite<T> {
   LaneList<V> parts(MatrixView<V> of_model) const;
   template <typename V>
   LaneList<V> reads_of(MatrixView<V> z) const;
-  MatrixView<const Value> in_stream_type(MatrixView<const T> u);
   LanesForward<Value, T> kernel_arguments(MatrixView<const T> u) const;
   void carry(const LaneList<Value>& to) const;
   MatrixView<const T> dropped(MatrixView<const T> u, const Dropout& dropout);

@@ -37,7 +37,6 @@ class UpdateStep {
  private:
   bool drops(const Pass<T>& pass) const { return pass.mode == Mode::kTraining && survival_ < 1; }
   Value kept(std::size_t row, const Pass<T>& pass) const;
-  MatrixView<const T> gate_input(MatrixView<const Value> z);
 
   Update kind_;
   double survival_;
