@@ -52,6 +52,126 @@ TEST(Rules, SeeAResidualInsideASublayer) {
   EXPECT_THAT(found(subject), ElementsAre("norm-over-stream, layer 1, feed-forward"));
 }
 
+TEST(Rules, AllowAFactorFivePercent) {
+  const auto judged = [](double from_x, double from_branch) {
+    Subject subject = sound();
+    sum_at(subject, 1, kAttention).from_x = from_x;
+    sum_at(subject, 1, kAttention).from_branch = from_branch;
+    return first_found(find_wrong_sums, subject);
+  };
+  for (const double near : {0.951, 1.049}) {
+    EXPECT_EQ(judged(near, 1), "");
+    EXPECT_EQ(judged(1, near), "");
+  }
+  for (const double far : {0.949, 1.051}) {
+    EXPECT_EQ(judged(far, 1), "residual-factor");
+    EXPECT_EQ(judged(1, far), "branch-factor");
+  }
+  EXPECT_EQ(judged(0.049, 1), "residual-missing");
+  EXPECT_EQ(judged(0.051, 1), "residual-factor");
+  for (const double twice : {1.901, 2.099}) EXPECT_EQ(judged(twice, 1), "residual-twice");
+  for (const double other : {1.899, 2.101}) EXPECT_EQ(judged(other, 1), "residual-factor");
+}
+
+TEST(Rules, AllowAGradientTenPercentAndTakeFiveForNothing) {
+  const auto judged = [](double forward, double backward) {
+    Subject subject = sound();
+    probe::SumFit& sum = sum_at(subject, 1, kAttention);
+    sum.from_branch = forward;
+    sum.grad_to_branch = backward;
+    return first_found(find_detached_parts, subject);
+  };
+  for (const double near : {0.901, 1.099}) EXPECT_EQ(judged(1, near), "") << near;
+  for (const double far : {0.899, 1.101}) EXPECT_EQ(judged(1, far), "gradient-factor") << far;
+  EXPECT_EQ(judged(1, 0.049), "branch-detached");
+  EXPECT_EQ(judged(1, 0.051), "gradient-factor");
+}
+
+TEST(Rules, LeaveTwoPercentOfASumToRounding) {
+  Subject subject = sound();
+  probe::SumFit& sum = sum_at(subject, 0, kAttention);
+  sum.unexplained = 0.0199;
+  EXPECT_EQ(first_found(find_unexplained_sums, subject), "");
+  sum.unexplained = 0.0201;
+  EXPECT_EQ(first_found(find_unexplained_sums, subject), "sum-unexplained");
+  EXPECT_EQ(findings_of(find_unexplained_sums, subject).at(0).what,
+            "2 % of the sum is neither stream nor branch");
+}
+
+TEST(Rules, DoNotUnderstandANetworkWhoseSumsAreMostlyUnexplained) {
+  const auto judged = [](std::size_t unexplained, std::size_t sums) {
+    Subject subject = sound();
+    std::size_t i = 0;
+    std::erase_if(subject.profile.entries, [&](ProfileEntry& entry) {
+      if (!entry.sum) return false;
+      if (i < unexplained) entry.sum->unexplained = 0.3;
+      return i++ >= sums;
+    });
+    const Findings findings = findings_of(find_unexplained_sums, subject);
+    return findings.empty() ? "" : findings.front().what;
+  };
+  EXPECT_THAT(judged(3, 4), ::testing::StartsWith("3 of 4 sums are not"));
+  EXPECT_THAT(judged(3, 4), ::testing::HasSubstr("up to 30 % of a sum"));
+  EXPECT_EQ(judged(2, 4), "30 % of the sum is neither stream nor branch");
+  EXPECT_THAT(judged(2, 2), ::testing::StartsWith("2 of 2 sums are not"));
+  EXPECT_EQ(judged(1, 1), "30 % of the sum is neither stream nor branch");
+}
+
+TEST(Rules, TakeAFactorOfThreeQuartersOfTheSumsForUsual) {
+  const auto judged = [](std::size_t scaled, std::size_t plain) {
+    Subject subject;
+    subject.profile.model = {.d_model = 8, .n_layers = scaled + plain};
+    for (std::size_t l = 0; l < scaled + plain; ++l) {
+      at(subject, l, kFeedForward, Point::kSum).sum = {
+          .from_x = l < scaled ? 1.7 : 1, .from_branch = 1, .unexplained = 0};
+    }
+    const Findings findings = findings_of(find_wrong_sums, subject);
+    return words_of(findings).back() + ": " + findings.back().because;
+  };
+  constexpr auto* kNotUsual = "residual-factor, layer 1, feed-forward: s = 1·x + f";
+  EXPECT_EQ(judged(3, 1),
+            "residual-factor, layer 3, feed-forward: s = 1.7·x + f, as most sublayers");
+  EXPECT_EQ(judged(2, 1), kNotUsual) << "three sums are too few";
+  EXPECT_EQ(judged(6, 2),
+            "residual-factor, layer 7, feed-forward: s = 1.7·x + f, as most sublayers");
+  EXPECT_EQ(judged(5, 2), "residual-factor, layer 4, feed-forward: s = 1·x + f");
+}
+
+TEST(Rules, TakeStreamsThatAllHaveAFactorForADesign) {
+  /// `known` sums with different factors, and others whose factor is unknown.
+  const auto judged = [](std::size_t known, std::size_t unknown) {
+    Subject subject;
+    subject.profile.model = {.d_model = 8, .n_layers = known + unknown};
+    for (std::size_t l = 0; l < known + unknown; ++l) {
+      probe::SumFit& sum = at(subject, l, kFeedForward, Point::kSum).sum.emplace();
+      if (l < known) sum.from_x = 0.3 + 0.2 * static_cast<double>(l);
+    }
+    return findings_of(find_wrong_sums, subject).at(0).severity;
+  };
+  EXPECT_EQ(judged(3, 0), Severity::kNote);
+  EXPECT_EQ(judged(2, 0), Severity::kBroken);
+  EXPECT_EQ(judged(1, 3), Severity::kNote) << "a quarter is known";
+  EXPECT_EQ(judged(1, 2), Severity::kBroken) << "of few sums";
+  EXPECT_EQ(judged(2, 6), Severity::kNote);
+  EXPECT_EQ(judged(2, 5), Severity::kBroken);
+}
+
+TEST(Rules, TakeABranchFactorOfMoreThanHalfForUsual) {
+  const auto judged = [](std::size_t halved, std::size_t plain) {
+    Subject subject;
+    subject.profile.model = {.d_model = 8, .n_layers = halved + plain};
+    for (std::size_t l = 0; l < halved + plain; ++l) {
+      at(subject, l, kFeedForward, Point::kSum).sum = {
+          .from_x = 1, .from_branch = l < halved ? 0.5 : 1, .unexplained = 0};
+    }
+    return findings_of(find_wrong_sums, subject).front().severity;
+  };
+  EXPECT_EQ(judged(3, 1), Severity::kNote);
+  EXPECT_EQ(judged(2, 1), Severity::kNote);
+  EXPECT_EQ(judged(2, 2), Severity::kBroken);
+  EXPECT_EQ(judged(1, 0), Severity::kBroken);
+}
+
 TEST(Rules, SeeFactorsInOneSumAndTakeThemInAllForADesign) {
   Subject subject = sound();
   sum_at(subject, 1, kAttention).from_x = 0.7;
