@@ -37,6 +37,13 @@ TEST(InitializationRules, JudgeTheRatioOfTheFirstGradientToTheLast) {
   EXPECT_EQ(judged(1.01e4), "");
 }
 
+TEST(InitializationRules, JudgeTheGradientOfASingleLayer) {
+  Subject subject = untrained("pre", 1);
+  at(subject, 0, kFeedForward, Point::kSum).grad_rms = 1;
+  at(subject, 0, kAttention, Point::kX).grad_rms = 1e-4;
+  EXPECT_EQ(first_found(find_lost_gradients, subject), "gradient-vanishes");
+}
+
 TEST(InitializationRules, SeeTokensThatBecomeAlikeWithoutAResidual) {
   const auto judged = [](double first, double last, const char* placement = "plain") {
     Subject subject = untrained(placement);

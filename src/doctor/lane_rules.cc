@@ -172,7 +172,7 @@ void find_turned_carries(const Subject& subject, Findings& findings) {
   const auto turned = static_cast<std::size_t>(std::ranges::count_if(told, is_turned));
   const bool is_usual = 2 * turned > told.size();
   const std::size_t others = is_usual ? told.size() - turned : turned;
-  if (others == 0 || 3 * others > told.size()) return;  // neither way is usual
+  if (3 * others > told.size()) return;  // neither way is usual
   for (const LaneSite& site : told) {
     if (is_turned(site) == is_usual) continue;
     findings.push_back(

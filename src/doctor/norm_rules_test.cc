@@ -103,7 +103,8 @@ Subject with_norm(const probe::NormFit& fit, NormKind kind = NormKind::kRms) {
 }
 
 TEST(Rules, TellACentredNormFromOneThatIsNot) {
-  EXPECT_EQ(first_found(find_wrong_norm_kind, with_norm({.centred = 0.49})), "");
+  for (const double kept : {0.49, 0.5})
+    EXPECT_EQ(first_found(find_wrong_norm_kind, with_norm({.centred = kept})), "");
   EXPECT_EQ(first_found(find_wrong_norm_kind, with_norm({.centred = 0.51})), "norm-kind");
   const auto layer_norm = [](double centred) {
     return first_found(find_wrong_norm_kind, with_norm({.centred = centred}, NormKind::kLayer));
@@ -172,6 +173,18 @@ TEST(Rules, TakeAKindThatHalfOfThePeersDeclareForADesign) {
   EXPECT_EQ(judged(2, 3), Severity::kBroken);
 }
 
+TEST(Rules, TakeOnlyNormsAtTheSamePlaceForPeers) {
+  Subject subject = with_norm({.centred = 1, .declared_norm = "layer"});
+  for (const SublayerKind sublayer : {kAttention, kFeedForward}) {
+    subject.profile.entries.push_back(
+        {.site = {2, sublayer, Point::kBefore},
+         .norm = probe::NormFit{.declared_norm = sublayer == kAttention ? "layer" : "rms"}});
+  }
+  subject.profile.entries.push_back(subject.profile.entries.back());
+  subject.profile.entries.push_back(subject.profile.entries.back());
+  EXPECT_EQ(findings_of(find_wrong_norm_kind, subject).at(0).severity, Severity::kNote);
+}
+
 TEST(Rules, SeeGainsThatLetNothingPass) {
   const Site site{1, kAttention, Point::kGamma, NormSlot::kInside};
   const auto judged = [&](double gain, const auto& change) {
@@ -183,6 +196,9 @@ TEST(Rules, SeeGainsThatLetNothingPass) {
     return first_found(find_dead_gains, subject);
   };
   EXPECT_EQ(judged(1.01e-3, [](Subject&) {}), "");
+  EXPECT_EQ(judged(0, [](Subject& s) { s.profile.model.gamma_form = GammaForm::kOnePlus; }), "");
+  EXPECT_EQ(judged(-1, [](Subject& s) { s.profile.model.gamma_form = GammaForm::kOnePlus; }),
+            "dead-norm");
   EXPECT_EQ(judged(0.99e-3, [](Subject&) {}), "dead-norm");
   const auto passing = [&](double output, double beta) {
     return judged(0, [&](Subject& subject) {
@@ -297,6 +313,10 @@ TEST(Rules, WantAFinalNormWhereTheHeadReadsTheStream) {
   EXPECT_EQ(judged(1), "final-norm");
   EXPECT_EQ(judged({}), "final-norm");
   EXPECT_EQ(judged(0), "");
+  Subject lacking = sound();
+  lacking.lacks_final_norm = true;
+  at(lacking, 1, kFeedForward, Point::kSum).rms = 3;
+  EXPECT_EQ(findings_of(find_missing_final_norm, lacking).at(0).measured, 3);
 }
 
 TEST(Rules, NamePowersOverflowAndModulationsAroundZero) {

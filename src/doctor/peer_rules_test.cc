@@ -112,6 +112,7 @@ TEST(PeerRules, NameTheOneNormWithAnotherScaleAndNoScaleByDepth) {
   scale_by(1.053);  // 1/1.053 is 5 % below 1 as well
   EXPECT_THAT(found_by(one, find_odd_scales),
               ElementsAre("norm-scale-odd, layer 2, attention, norm before it"));
+  EXPECT_DOUBLE_EQ(findings_of(find_odd_scales, one).at(0).measured, 1.053);
   Subject by_depth = subject;
   for (std::size_t l = 0; l < 6; ++l)
     at(by_depth, {l, kAttention, Point::kBefore}).norm->divisor->slope = double(l + 1);
@@ -158,6 +159,20 @@ TEST(PeerRules, SayWhatAChangedStreamIsMadeOf) {
   EXPECT_NE(said(0, 0.051), kOlder);
   EXPECT_THAT(said(2, 0.0199), testing::Not(testing::HasSubstr("norm's output")));
   EXPECT_THAT(said(2, 0.0201), testing::HasSubstr("norm's output"));
+}
+
+TEST(PeerRules, AddNothingToAFindingAtTheSamePlace) {
+  Subject subject = stack(6);
+  const Site site{3, kAttention, Point::kOutput, NormSlot::kNone, Projection::kQuery};
+  at(subject, site).norm->declared_eps = 1e-3;
+  const auto with_finding = [&](std::string_view rule, const Site& place) {
+    Findings findings{{.rule = rule, .site = place}};
+    find_odd_epsilon(subject, findings);
+    return findings.size();
+  };
+  EXPECT_EQ(with_finding("epsilon-size", site), 1u);
+  EXPECT_EQ(with_finding("norm-kind", site), 2u);
+  EXPECT_EQ(with_finding("epsilon-size", {2, kAttention, Point::kBefore}), 2u);
 }
 
 TEST(PeerRules, AddTheNormsOutputToTheStreamOfASum) {

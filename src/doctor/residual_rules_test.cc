@@ -1,3 +1,4 @@
+#include <algorithm>
 
 #include "support/handwritten_profile.h"
 
@@ -154,6 +155,64 @@ TEST(Rules, TakeStreamsThatAllHaveAFactorForADesign) {
   EXPECT_EQ(judged(1, 2), Severity::kBroken) << "of few sums";
   EXPECT_EQ(judged(2, 6), Severity::kNote);
   EXPECT_EQ(judged(2, 5), Severity::kBroken);
+  Subject cut = sound();
+  for (const SublayerKind sublayer : {kAttention, kFeedForward}) {
+    sum_at(cut, 0, sublayer).from_x = 0.5;
+    sum_at(cut, 1, sublayer).from_x = 0.7;
+  }
+  sum_at(cut, 1, kFeedForward).from_x = 0;
+  EXPECT_EQ(findings_of(find_wrong_sums, cut).at(0).severity, Severity::kBroken);
+}
+
+TEST(Rules, CountNoMissingStreamAmongTheUsualFactors) {
+  Subject subject;
+  subject.profile.model = {.d_model = 8, .n_layers = 6};
+  for (std::size_t l = 0; l < 6; ++l) {
+    at(subject, l, kFeedForward, Point::kSum).sum = {.from_x = l < 4 ? 1.7 : 0, .from_branch = 1};
+  }
+  EXPECT_EQ(findings_of(find_wrong_sums, subject).at(0).severity, Severity::kNote);
+}
+
+TEST(Rules, LeaveTheFirstSumWithoutANormAfterItItsFactor) {
+  const auto judged = [](std::size_t plain) {
+    Subject subject;
+    subject.profile.model = {.d_model = 8, .n_layers = 4};
+    for (std::size_t l = 0; l < 4; ++l) {
+      at(subject, l, kAttention, Point::kSum).sum = {.from_x = l == plain ? 1 : 1.7,
+                                                     .from_branch = 1};
+      if (l != plain) at(subject, l, kAttention, Point::kAfter);
+    }
+    const Findings findings = findings_of(find_wrong_sums, subject);
+    return std::ranges::count(findings, Severity::kBroken, &Finding::severity);
+  };
+  EXPECT_EQ(judged(0), 0) << "as in Keel";
+  EXPECT_EQ(judged(1), 1);
+}
+
+TEST(Rules, CallAStreamOfTwoInMostSumsADoubling) {
+  Subject subject = sound();
+  for (const std::size_t layer : {0, 1}) {
+    for (const SublayerKind sublayer : {kAttention, kFeedForward})
+      sum_at(subject, layer, sublayer).from_x = 2;
+  }
+  sum_at(subject, 0, kAttention).from_x = 1;
+  EXPECT_THAT(
+      words_of(findings_of(find_wrong_sums, subject)),
+      ElementsAre("residual-twice, layer 0, feed-forward", "residual-twice, layer 1, attention",
+                  "residual-twice, layer 1, feed-forward"));
+}
+
+TEST(Rules, SayASumAsItsFormula) {
+  const auto said = [](const probe::SumFit& fit) {
+    Subject subject = sound();
+    sum_at(subject, 0, kAttention) = fit;
+    return findings_of(find_wrong_sums, subject).at(0).what;
+  };
+  EXPECT_EQ(said({.from_x = 0.5}), "the stream enters the sum times 0.5: s = 0.50·x");
+  EXPECT_EQ(said({.from_x = -0.5, .from_branch = -1}),
+            "the stream enters the sum times -0.5: s = −0.50·x − 1.00·f");
+  EXPECT_EQ(said({.from_x = 0.0049, .from_before = 0.0051, .from_earlier = 0.3}),
+            "the stream is not added to the branch: s = 0.30·x′ + 0.01·h");
 }
 
 TEST(Rules, TakeABranchFactorOfMoreThanHalfForUsual) {
@@ -170,6 +229,27 @@ TEST(Rules, TakeABranchFactorOfMoreThanHalfForUsual) {
   EXPECT_EQ(judged(2, 1), Severity::kNote);
   EXPECT_EQ(judged(2, 2), Severity::kBroken);
   EXPECT_EQ(judged(1, 0), Severity::kBroken);
+  const auto expected_of_all = [](double factor, std::size_t n_layers) {
+    Subject subject;
+    subject.profile.model = {.d_model = 8, .n_layers = n_layers};
+    for (std::size_t l = 0; l < n_layers; ++l)
+      at(subject, l, kFeedForward, Point::kSum).sum = {.from_x = 1, .from_branch = factor};
+    const Finding finding = findings_of(find_wrong_sums, subject).at(0);
+    EXPECT_EQ(finding.severity, Severity::kBroken);
+    return finding.expected;
+  };
+  EXPECT_EQ(expected_of_all(0.5, 1), 1) << "a single sum";
+  EXPECT_EQ(expected_of_all(-0.5, 3), 1) << "no branch is subtracted by design";
+}
+
+TEST(Rules, CompareABranchAloneAtItsPlaceWithAllOfItsKind) {
+  Subject subject;
+  subject.profile.model = {.d_model = 8, .n_layers = 3};
+  subject.profile.model.layer_modules = {"layers.0", "layers.0", "layers.1"};
+  for (std::size_t l = 0; l < 3; ++l)
+    at(subject, l, kFeedForward, Point::kSum).sum = {.from_x = 1, .from_branch = 0.5};
+  for (const Finding& finding : findings_of(find_wrong_sums, subject))
+    EXPECT_EQ(finding.severity, Severity::kNote) << finding.where;
 }
 
 TEST(Rules, SeeFactorsInOneSumAndTakeThemInAllForADesign) {
@@ -261,6 +341,10 @@ TEST(Rules, SeeMapsThatReadPastTheNorm) {
   EXPECT_THAT(found(subject), IsEmpty());
   norm_at(subject, 1, kAttention).past_norm = 2;
   EXPECT_THAT(found(subject), ElementsAre("sublayer-input, layer 1, attention"));
+  EXPECT_THAT(diagnose(subject).at(0).what, ::testing::StartsWith("2 of its linear maps read the"));
+  norm_at(subject, 1, kAttention).past_norm = 1;
+  EXPECT_THAT(diagnose(subject).at(0).what,
+              ::testing::StartsWith("1 of its linear maps reads the"));
 }
 
 TEST(Rules, SeeWhatASumHoldsBesides) {
@@ -269,6 +353,14 @@ TEST(Rules, SeeWhatASumHoldsBesides) {
   EXPECT_THAT(found(subject), ElementsAre("sum-unexplained, layer 0, attention"));
   subject.profile.model.placement = "layerscale";  // by feature: no fit of one number
   EXPECT_THAT(found(subject), IsEmpty());
+}
+
+TEST(Rules, LeaveSumsOfAFirstLayerWhoseSublayersReadTheSame) {
+  Subject subject = sound();
+  for (const SublayerKind sublayer : {kAttention, kFeedForward})
+    at(subject, 0, sublayer, Point::kX).mean = 0.1;
+  sum_at(subject, 0, kAttention).unexplained = 0.3;
+  EXPECT_EQ(first_found(find_unexplained_sums, subject), "");
 }
 
 TEST(Rules, LeaveSumsOfLayersSideBySideThatOneBranchDoesNotExplain) {

@@ -122,6 +122,10 @@ TEST(Rules, CallABranchIdleThatFloat32CannotAdd) {
   EXPECT_EQ(judged(0, 0.99e-7), "idle-sublayer");
   EXPECT_EQ(judged(0, 1.01e-7), "");
   EXPECT_EQ(judged(0, {}, 0), "") << "no stream";
+  Subject young = sound();
+  at(young, 0, kAttention, Point::kBranch).rms = 0;
+  at(young, 0, kAttention, Point::kBranch).gain_at_zero = 1;  // a γ of its layer begins at 0
+  EXPECT_EQ(first_found(find_idle_sublayers, young), "");
 }
 
 TEST(Rules, CallAnActivationMassiveByItsSizeAndByTheMedian) {

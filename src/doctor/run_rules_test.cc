@@ -1,6 +1,7 @@
 /// The rules of runs one by one, on losses written by hand. tests/doctor_run_test.cc has whole
 /// runs.
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -70,6 +71,9 @@ TEST(RunRules, MeasureALeapAsItsShare) {
   EXPECT_EQ(spike.measured, 1);
   EXPECT_EQ(spike.measure.of(subject), 1);
   EXPECT_EQ(spike.measure.of(with_loss(1, 60)), 0);
+  std::vector<double> falling(60, 2);
+  std::fill_n(falling.begin() + 50, 10, 1);
+  EXPECT_EQ(spike.measure.of(with_losses(falling)), 0);
   EXPECT_TRUE(spike.measure.is_sound(0.199));
   EXPECT_FALSE(spike.measure.is_sound(0.201));
   EXPECT_THAT(spike.because, HasSubstr("at most 20 % more, or 12 times"));
