@@ -131,7 +131,7 @@ void note_large_epsilon(const Subject& subject, Findings& findings) {
   for_point(subject, Point::kDeviation, [&](const ProfileEntry& entry) {
     const double epsilon = subject.profile.model.norm_at(entry.site.layer).eps;
     const double variance = entry.rms * entry.rms - epsilon;  // the measured value includes ε
-    if (!(epsilon > 0) || !(variance < epsilon)) return;
+    if (!(variance < epsilon)) return;                        // an unknown ε is 0
     findings.push_back({.rule = "epsilon-large",
                         .severity = Severity::kNote,
                         .site = entry.site,

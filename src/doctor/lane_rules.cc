@@ -172,7 +172,7 @@ void find_turned_carries(const Subject& subject, Findings& findings) {
   const auto turned = static_cast<std::size_t>(std::ranges::count_if(known, is_turned));
   const bool is_usual = 2 * turned > known.size();
   const std::size_t others = is_usual ? known.size() - turned : turned;
-  if (others == 0 || 3 * others > known.size()) return;  // neither way is usual
+  if (3 * others > known.size()) return;  // neither way is usual
   for (const LaneSite& site : known) {
     if (is_turned(site) == is_usual) continue;
     findings.push_back(

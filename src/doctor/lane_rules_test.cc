@@ -71,11 +71,48 @@ TEST(LaneRules, SeeWhatIsMissingInOneSublayer) {
                   },
                   1)),
               ElementsAre("residual-missing, layer 1, attention"));
-  EXPECT_THAT(found(with([](LaneFit& sum) { sum.write = 1e-4; }, 2, kFeedForward)),
+  EXPECT_THAT(found(with([](LaneFit& sum) { sum.write = 0.99e-3; }, 2, kFeedForward)),
               ElementsAre("branch-missing, layer 2, feed-forward"));
-  EXPECT_THAT(found(with([](LaneFit& sum) { sum.write = 2e-3; }, 2, kFeedForward)), IsEmpty());
+  EXPECT_THAT(found(with([](LaneFit& sum) { sum.write = 1.01e-3; }, 2, kFeedForward)), IsEmpty());
   EXPECT_THAT(found(with([](LaneFit& sum) { sum.write = 0; })),
               IsEmpty());  // as models whose branches begin at 0
+}
+
+TEST(LaneRules, TakeFivePercentOfALaneForNothing) {
+  const auto carried = [](double size) {
+    return first_found(find_lanes_without_parts,
+                       with([size](LaneFit& sum) { sum.carry_size = size; }, 1));
+  };
+  EXPECT_EQ(carried(0.049), "residual-missing");
+  EXPECT_EQ(carried(0.051), "");
+  const auto unwritten_among = [](double others, std::size_t sites) {
+    Subject subject = with([others](LaneFit& sum) { sum.write = others; });
+    std::size_t i = 0;
+    for (ProfileEntry& entry : subject.profile.entries) {
+      if (entry.lane && i++ < kLanes * sites) entry.lane->write = 0;
+    }
+    return findings_of(find_lanes_without_parts, subject).size();
+  };
+  EXPECT_EQ(unwritten_among(0.051, 1), 1u);
+  EXPECT_EQ(unwritten_among(0.049, 1), 0u) << "no sublayer writes much";
+  EXPECT_EQ(unwritten_among(1, 2), 2u);
+  EXPECT_EQ(unwritten_among(1, 3), 0u) << "half of them write nothing";
+  Subject unknown = with([](LaneFit& sum) { sum.write.reset(); });
+  for (ProfileEntry& entry : unknown.profile.entries) {
+    if (entry.lane && entry.site.sublayer == kAttention)
+      entry.lane->write = entry.site.layer == 0 ? 0 : 1;
+  }
+  EXPECT_THAT(findings_of(find_lanes_without_parts, unknown), IsEmpty()) << "2 of 6 are known";
+}
+
+TEST(LaneRules, ReportOnceWhatAllSublayersHave) {
+  const auto reported = [](std::size_t sites) {
+    Subject subject = with([](LaneFit& sum) { sum.carry_out = sum.carry_transposed ? 1.3 : 0.7; });
+    subject.profile.entries.resize(sites * (1 + kLanes));
+    return words_of(findings_of(find_wrong_mhc, subject));
+  };
+  EXPECT_THAT(reported(1), ElementsAre("carry-not-stochastic, layer 0, attention"));
+  EXPECT_THAT(reported(2), ElementsAre("carry-not-stochastic, residual stream"));
 }
 
 TEST(LaneRules, SeeLanesThatAreFolded) {
@@ -88,9 +125,17 @@ TEST(LaneRules, SeeLanesThatAreFolded) {
   fold(1);
   ASSERT_THAT(found(subject), ElementsAre("lanes-not-kept, layer 1, attention"));
   EXPECT_EQ(diagnose(subject).front().severity, Severity::kSuspicious);
+  Subject two_layers = subject;
+  two_layers.profile.model.n_layers = 2;
+  EXPECT_THAT(found(two_layers), ElementsAre("lanes-not-kept, layer 1, attention"));
   fold(2);
   ASSERT_THAT(found(subject), ElementsAre("lanes-not-kept, residual stream"));
   EXPECT_EQ(diagnose(subject).front().severity, Severity::kBroken);
+  subject.profile.model.n_layers = 4;  // two of them are not folded
+  EXPECT_EQ(found(subject).size(), 2u);
+  Subject kept = sound_lanes();
+  at(kept, 1, kAttention, Point::kX).input = {.from_left = 1};
+  EXPECT_THAT(found(kept), IsEmpty()) << "it is unknown whether they are folded";
 }
 
 TEST(LaneRules, SeeACarryThatIsTurnedWhereOthersAreNot) {
@@ -107,16 +152,41 @@ TEST(LaneRules, SeeACarryThatIsTurnedWhereOthersAreNot) {
   EXPECT_THAT(found(half), IsEmpty());
 }
 
+TEST(LaneRules, CallAThirdOfTheCarriesUnusual) {
+  const auto turned = [](std::size_t sites, double to) {
+    Subject subject = sound_lanes();  // of six sublayers
+    std::size_t i = 0;
+    for (ProfileEntry& entry : subject.profile.entries) {
+      if (entry.lane && entry.lane->carry_transposed && i++ < sites)
+        entry.lane->carry_transposed = to;
+    }
+    return findings_of(find_turned_carries, subject).size();
+  };
+  EXPECT_EQ(turned(2, 1), 2u);
+  EXPECT_EQ(turned(3, 1), 0u);
+  EXPECT_EQ(turned(4, 1), 2u);
+  EXPECT_EQ(turned(1, 0.51), 1u);
+  EXPECT_EQ(turned(1, 0.49), 0u);
+}
+
 TEST(LaneRules, HoldMhcToItsWord) {
   const auto sums = [](double to) {
     return [to](LaneFit& sum) { sum.carry_out = sum.carry_transposed ? to : 2 - to; };
   };
-  EXPECT_THAT(found(with(sums(1.11), 1)), ElementsAre("carry-not-stochastic, layer 1, attention"));
-  EXPECT_THAT(found(with(sums(1.09), 1)), IsEmpty());
+  EXPECT_THAT(found(with(sums(1.101), 1)), ElementsAre("carry-not-stochastic, layer 1, attention"));
+  EXPECT_THAT(found(with(sums(1.099), 1)), IsEmpty());
   EXPECT_THAT(found(with(sums(1.3))), ElementsAre("carry-not-stochastic, residual stream"));
   const auto halve = [](LaneFit& sum) {
     if (sum.write_gate) *sum.write_gate /= 2;
   };
+  const auto gated = [](double gate) {
+    return [gate](LaneFit& sum) {
+      if (sum.write_gate) sum.write_gate = gate;
+    };
+  };
+  for (const double near : {0.951, 1.049})
+    EXPECT_THAT(found(with(gated(near), 1)), ElementsAre("write-scale, layer 1, attention"));
+  for (const double far : {0.949, 1.051}) EXPECT_THAT(found(with(gated(far), 1)), IsEmpty());
   EXPECT_THAT(found(with(halve, 0)), ElementsAre("write-scale, layer 0, attention"));
   const auto round = [](LaneFit& sum) { sum.coefficients = "bfloat16"; };
   EXPECT_THAT(found(with(round)), ElementsAre("coefficients-rounded, residual stream"));
@@ -131,13 +201,27 @@ TEST(LaneRules, SeeLanesThatStayAlike) {
   const auto alike = [](double spread) {
     return [spread](LaneFit& sum) { sum.lane_spread = spread; };
   };
-  EXPECT_THAT(found(with(alike(1e-6))), ElementsAre("lanes-alike, residual stream"));
-  EXPECT_THAT(found(with(alike(1e-4))), IsEmpty());
+  EXPECT_THAT(found(with(alike(0.99e-5))), ElementsAre("lanes-alike, residual stream"));
+  EXPECT_THAT(found(with(alike(1.01e-5))), IsEmpty());
+  const auto severity = [&](double gradients) {
+    const Subject subject = with([&](LaneFit& sum) {
+      alike(0)(sum);
+      if (sum.grad_spread) sum.grad_spread = gradients;
+    });
+    return findings_of(find_equal_lanes, subject).at(0).severity;
+  };
+  EXPECT_EQ(severity(0.99e-4), Severity::kSuspicious);
+  EXPECT_EQ(severity(1.01e-4), Severity::kNote);
   EXPECT_THAT(found(with([&](LaneFit& sum) {
                 alike(0)(sum);
                 sum.grad_spread = 0.1;  // they will differ
               })),
               ElementsAre("lanes-alike, residual stream (note)"));
+  for (const std::size_t sites : {1, 2}) {
+    Subject few = with(alike(0));
+    few.profile.entries.resize(sites * (1 + kLanes));  // of each sublayer, x and the lanes' sums
+    EXPECT_EQ(findings_of(find_equal_lanes, few).size(), sites - 1);
+  }
   Subject untrained = with(alike(0));
   untrained.profile.entries.back().std = 0;
   EXPECT_THAT(found(untrained), ElementsAre("lanes-alike, residual stream (note)"));

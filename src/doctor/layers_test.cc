@@ -36,6 +36,45 @@ TEST(Layers, WorkAsDeepAsTheyTurnTheStream) {
   EXPECT_TRUE(std::isnan(depth({})));
 }
 
+TEST(Layers, DoNotTurnTheStreamBeyondARoundedCosine) {
+  for (const double rounded : {1 + 1e-9, -1 - 1e-9}) {
+    EXPECT_TRUE(std::isfinite(effective_depth({{.cosine = rounded}, {.cosine = 0.5}})));
+  }
+}
+
+/// Two layers before training whose gradients are known.
+Subject untrained_layers(const char* placement) {
+  Subject subject = sound();
+  for (ProfileEntry& entry : subject.profile.entries) entry.step = 0;
+  subject.profile.model.placement = placement;
+  subject.config.emplace();
+  for (const std::size_t layer : {0, 1}) at(subject, layer, kAttention, Point::kX).grad_rms = 3;
+  return subject;
+}
+
+TEST(Layers, BoundTheGradientByTheLastOneAndTheBranchesBehindIt) {
+  const Subject subject = untrained_layers("pre");
+  const Band band = gradient_band(subject, layer_numbers(subject, 0));
+  EXPECT_EQ(band.layer, (std::vector<double>{0, 1}));
+  EXPECT_EQ(band.low, (std::vector<double>{3, 3}));
+  EXPECT_EQ(band.high, (std::vector<double>{3 * 1.5 * 1.5, 3}));
+}
+
+TEST(Layers, BoundAPostNormStreamByOnePercentAfterTheFirstLayer) {
+  const Subject subject = untrained_layers("post");
+  const Band band = stream_band(subject, layer_numbers(subject, 0));
+  EXPECT_EQ(band.layer, (std::vector<double>{1}));
+  EXPECT_EQ(band.low, (std::vector<double>{0.99}));
+  EXPECT_EQ(band.high, (std::vector<double>{1.01}));
+}
+
+TEST(Layers, AddUpOneForEachBranchThatANormHasScaledBeforeTraining) {
+  Subject subject = untrained_layers("reordered");
+  const Band band = stream_band(subject, layer_numbers(subject, 0));
+  EXPECT_DOUBLE_EQ(band.low.at(1), std::sqrt(3));
+  EXPECT_DOUBLE_EQ(band.high.at(1), 3);
+}
+
 TEST(Layers, AddUpWhatEachSublayerReads) {
   Subject subject = sound();
   at(subject, 0, kAttention, Point::kBranch).rms = 3;  // 3 beside 1 …

@@ -44,7 +44,7 @@ std::optional<unsigned> usual_slots(const Subject& subject, SublayerKind sublaye
   std::array<std::size_t, 8> counts{};
   for (std::size_t l = 0; l < layers; ++l) ++counts[slots_of(subject, l, sublayer)];
   const auto most = std::ranges::max_element(counts);
-  if (layers < 3 || 2 * *most <= layers) return std::nullopt;
+  if (2 * *most <= layers) return std::nullopt;
   return static_cast<unsigned>(most - counts.begin());
 }
 

@@ -1,4 +1,3 @@
-#include "doctor/rules.h"
 #include "support/handwritten_profile.h"
 
 namespace addnorm::doctor {
@@ -25,9 +24,7 @@ Subject stack(std::size_t n_layers) {
 }
 
 std::vector<std::string> found_by(const Subject& subject, Rule* rule) {
-  Findings findings;
-  rule(subject, findings);
-  return words_of(findings);
+  return words_of(findings_of(rule, subject));
 }
 
 TEST(PeerRules, NameTheOneSublayerThatReadsAnotherStream) {
@@ -87,7 +84,7 @@ TEST(PeerRules, NameTheOneSumWithAnotherFactor) {
     probe::SumFit& fit = *at(one, {layer, kFeedForward, Point::kSum}).sum;
     fit.from_branch = 1.099;
     EXPECT_THAT(found_by(one, find_odd_sums), IsEmpty()) << "below the threshold";
-    fit.from_branch = 0.5;
+    fit.from_branch = 1.101;
     EXPECT_THAT(found_by(one, find_odd_sums),
                 ElementsAre("sum-odd, layer " + std::to_string(layer) + ", feed-forward"));
   }
@@ -107,13 +104,84 @@ TEST(PeerRules, NameTheOneNormWithAnotherScaleAndNoScaleByDepth) {
   }
   EXPECT_THAT(found_by(subject, find_odd_scales), IsEmpty());
   Subject one = subject;
-  at(one, {2, kAttention, Point::kBefore}).norm->divisor->slope = 4;
+  const auto scale_by = [&](double scale) {
+    at(one, {2, kAttention, Point::kBefore}).norm->divisor->slope = 1 / (scale * scale);
+  };
+  scale_by(1.049);
+  EXPECT_THAT(found_by(one, find_odd_scales), IsEmpty()) << "below the threshold";
+  scale_by(1.053);  // 1/1.053 is 5 % below 1 as well
   EXPECT_THAT(found_by(one, find_odd_scales),
               ElementsAre("norm-scale-odd, layer 2, attention, norm before it"));
+  EXPECT_DOUBLE_EQ(findings_of(find_odd_scales, one).at(0).measured, 1.053);
   Subject by_depth = subject;
   for (std::size_t l = 0; l < 6; ++l)
     at(by_depth, {l, kAttention, Point::kBefore}).norm->divisor->slope = double(l + 1);
   EXPECT_THAT(found_by(by_depth, find_odd_scales), IsEmpty());
+}
+
+TEST(PeerRules, CompareWithAtLeastFourPeers) {
+  for (const std::size_t n_layers : {4, 5}) {
+    Subject subject = stack(n_layers);
+    at(subject, {1, kAttention, Point::kOutput, NormSlot::kNone, Projection::kQuery})
+        .norm->declared_eps = 1e-3;
+    EXPECT_EQ(found_by(subject, find_odd_epsilon).size(), n_layers == 5 ? 1u : 0u);
+    Subject changed = stack(n_layers);
+    std::erase_if(changed.profile.entries, [](const ProfileEntry& entry) {
+      return entry.site.point == Point::kX && entry.site.sublayer == kFeedForward;
+    });
+    at(changed, {1, kAttention, Point::kX}).input = {.from_left = 2};
+    EXPECT_EQ(found_by(changed, find_changed_streams).size(), n_layers == 5 ? 1u : 0u);
+  }
+}
+
+TEST(PeerRules, SayTheUsualValueAndTheNumberOfPeers) {
+  for (const std::size_t layer : {0, 3}) {
+    Subject subject = stack(6);
+    for (ProfileEntry& entry : subject.profile.entries)
+      if (entry.site.point == Point::kSum) entry.sum = {.from_x = 1, .from_branch = 1};
+    at(subject, {layer, kFeedForward, Point::kSum}).sum->from_branch = 0.5;
+    const Finding odd = findings_of(find_odd_sums, subject).at(0);
+    EXPECT_EQ(odd.what, "the sum adds 0.5 times the branch");
+    EXPECT_EQ(odd.because, "1 times in the 5 other layers");
+    EXPECT_EQ(odd.expected, 1);
+  }
+}
+
+TEST(PeerRules, SayWhatAChangedStreamIsMadeOf) {
+  const auto said = [](double left, double norm) {
+    Subject subject = stack(4);
+    at(subject, {1, kFeedForward, Point::kX}).input = {.from_left = left, .from_left_norm = norm};
+    return findings_of(find_changed_streams, subject).at(0).what;
+  };
+  constexpr auto* kOlder = "reads the input of the sublayer before, not its sum";
+  EXPECT_EQ(said(0.049, 0.049), kOlder);
+  EXPECT_NE(said(0.051, 0), kOlder);
+  EXPECT_NE(said(0, 0.051), kOlder);
+  EXPECT_THAT(said(2, 0.0199), testing::Not(testing::HasSubstr("norm's output")));
+  EXPECT_THAT(said(2, 0.0201), testing::HasSubstr("norm's output"));
+}
+
+TEST(PeerRules, AddNothingToAFindingAtTheSamePlace) {
+  Subject subject = stack(6);
+  const Site site{3, kAttention, Point::kOutput, NormSlot::kNone, Projection::kQuery};
+  at(subject, site).norm->declared_eps = 1e-3;
+  const auto with_finding = [&](std::string_view rule, const Site& place) {
+    Findings findings{{.rule = rule, .site = place}};
+    find_odd_epsilon(subject, findings);
+    return findings.size();
+  };
+  EXPECT_EQ(with_finding("epsilon-size", site), 1u);
+  EXPECT_EQ(with_finding("norm-kind", site), 2u);
+  EXPECT_EQ(with_finding("epsilon-size", {2, kAttention, Point::kBefore}), 2u);
+}
+
+TEST(PeerRules, AddTheNormsOutputToTheStreamOfASum) {
+  Subject subject = stack(6);
+  for (ProfileEntry& entry : subject.profile.entries)
+    if (entry.site.point == Point::kSum) entry.sum = {.from_x = 1, .from_branch = 1};
+  at(subject, {2, kAttention, Point::kSum}).sum = {
+      .from_x = 0.5, .from_before = 0.5, .from_branch = 1};
+  EXPECT_THAT(found_by(subject, find_odd_sums), IsEmpty());
 }
 
 TEST(PeerRules, NameSumsThatAreGatedAsAWhole) {

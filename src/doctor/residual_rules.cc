@@ -49,7 +49,7 @@ constexpr std::size_t kLeastSums = 3;  // sums whose factors the data determine
 bool hides_most_streams(const Subject& subject, std::size_t known) {
   std::size_t sums = 0;
   for_sums(subject, [&](const ProfileEntry&, const SumFit&) { ++sums; });
-  return sums >= 4 && 4 * known <= sums;
+  return 4 * known <= sums;
 }
 
 /// Whether every stream enters its sum with a factor other than 1. This is a design, for example if

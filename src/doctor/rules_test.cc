@@ -86,6 +86,74 @@ TEST(Rules, SeeLogitsThatGrowUntilQueriesLookAtOneKey) {
   EXPECT_THAT(found(subject), IsEmpty());
 }
 
+TEST(Rules, CallLogitsLargeThatReachFiftyAndLookAtOneKey) {
+  const auto judged = [](double largest, double entropy, double growth = 0) {
+    Subject subject;
+    ProfileEntry& scores = at(subject, 1, kAttention, Point::kScores);
+    scores.rms = 30;
+    scores.abs_max = largest;
+    scores.entropy = entropy;
+    if (growth > 0) {
+      ProfileEntry before = scores;
+      before.step = 0;
+      before.rms = scores.rms / growth;
+      subject.profile.entries.insert(subject.profile.entries.begin(), before);
+    }
+    return first_found(find_growing_scores, subject);
+  };
+  EXPECT_EQ(judged(51, 0.01), "attention-saturated");
+  EXPECT_EQ(judged(49, 0.01), "");
+  EXPECT_EQ(judged(200, 0.099), "attention-saturated");
+  EXPECT_EQ(judged(200, 0.101), "");
+  EXPECT_EQ(judged(200, 0.01, 3.1), "attention-logits-grow");
+  EXPECT_EQ(judged(200, 0.01, 2.9), "");
+}
+
+TEST(Rules, CallABranchIdleThatFloat32CannotAdd) {
+  const auto judged = [](double branch, std::optional<double> inside = {}, double x = 2) {
+    Subject subject = sound();
+    at(subject, 0, kAttention, Point::kX).rms = x;
+    at(subject, 0, kAttention, Point::kBranch).rms = 2 * branch;
+    if (inside) at(subject, 0, kAttention, Point::kInside).rms = 2 * *inside;
+    return first_found(find_idle_sublayers, subject);
+  };
+  EXPECT_EQ(judged(0.99e-7), "idle-sublayer");
+  EXPECT_EQ(judged(1.01e-7), "");
+  EXPECT_EQ(judged(0, 0.99e-7), "idle-sublayer");
+  EXPECT_EQ(judged(0, 1.01e-7), "");
+  EXPECT_EQ(judged(0, {}, 0), "") << "no stream";
+  Subject young = sound();
+  at(young, 0, kAttention, Point::kBranch).rms = 0;
+  at(young, 0, kAttention, Point::kBranch).gain_at_zero = 1;  // a γ of its layer begins at 0
+  EXPECT_EQ(first_found(find_idle_sublayers, young), "");
+}
+
+TEST(Rules, CallAnActivationMassiveByItsSizeAndByTheMedian) {
+  const auto judged = [](double largest, double median) {
+    Subject subject;
+    at(subject, 1, kAttention, Point::kSum).abs_max = largest;
+    at(subject, 1, kAttention, Point::kSum).abs_median = median;
+    return first_found(note_massive_activations, subject);
+  };
+  EXPECT_EQ(judged(101, 0.01), "massive-activations");
+  EXPECT_EQ(judged(99, 0.01), "");
+  EXPECT_EQ(judged(2000, 1.99), "massive-activations");
+  EXPECT_EQ(judged(2000, 2.01), "");
+}
+
+TEST(Rules, NoteAStreamThatGrowsThreeThousandTimes) {
+  const auto judged = [](double growth, std::size_t n_layers = 2) {
+    Subject subject;
+    subject.profile.model.n_layers = n_layers;
+    at(subject, 0, kAttention, Point::kX).rms = 2;
+    at(subject, n_layers - 1, kFeedForward, Point::kSum).rms = 2 * growth;
+    return first_found(note_stream_growth, subject);
+  };
+  EXPECT_EQ(judged(3010), "stream-growth");
+  EXPECT_EQ(judged(2990), "");
+  EXPECT_EQ(judged(3010, 1), "");
+}
+
 TEST(Rules, NoteMassiveActivationsGrowthAndALargeEpsilon) {
   Subject subject = sound();
   at(subject, 1, kFeedForward, Point::kSum).abs_max = 2000;

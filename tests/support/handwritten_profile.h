@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "doctor/diagnose.h"
+#include "doctor/rules.h"
 
 /// Profiles for the tests of the doctor's rules, and the findings in them.
 
@@ -69,6 +70,19 @@ inline std::vector<std::string> words_of(const std::vector<Finding>& findings) {
 
 inline std::vector<std::string> found(const Subject& subject) {
   return words_of(diagnose(subject));
+}
+
+/// Returns the findings of one rule.
+inline Findings findings_of(Rule* rule, const Subject& subject) {
+  Findings findings;
+  rule(subject, findings);
+  return findings;
+}
+
+/// Returns the name of the first finding of one rule, or "".
+inline std::string first_found(Rule* rule, const Subject& subject) {
+  const Findings findings = findings_of(rule, subject);
+  return findings.empty() ? "" : std::string(findings.front().rule);
 }
 
 }  // namespace addnorm::doctor
