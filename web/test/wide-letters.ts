@@ -55,7 +55,7 @@ export async function plainTexts(part: Locator): Promise<string[]> {
   return plain(texts);
 }
 
-/** Those of the texts that have words in plain letters, except for names. */
+/** Returns the texts that have words in plain letters, except for names. */
 export function plain(texts: readonly string[]): string[] {
   return [...new Set(texts)].filter((text) => /[a-z]{3}/i.test(text.replace(NAMES, '')));
 }

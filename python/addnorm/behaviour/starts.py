@@ -1,4 +1,4 @@
-"""What lists of layers start from: a decoder of queries, as DETR's, starts from the same vector at all tokens."""
+"""Finds lists of layers that start from equal tokens, as the queries of DETR's decoder are."""
 
 from __future__ import annotations
 
