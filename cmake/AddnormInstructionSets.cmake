@@ -1,10 +1,10 @@
-# The kernels of src/kernels/simd, compiled once for each instruction set: an object for each file and each set.
+# Compiles each file of src/kernels/simd once for each instruction set, into an object of its own.
 
 set(ADDNORM_INSTRUCTION_SETS "all" CACHE STRING
-    "The kernels to build: \"all\", \"native\" (the best of this computer) \"baseline\" or names, as \"avx2\"")
+    "The kernels to build: \"all\", \"native\" (the best of this computer), \"baseline\" or names, as \"avx2\"")
 
-# Name, highway's target and its namespace. On ARM there is one set: the size of SVE's vectors is unknown at compile
-# time, so they cannot be parts of a pack. SSSE3 gains too little for a fifth of the code.
+# For each name: Highway's target and namespace. On ARM there is one set: the size of SVE's vectors is unknown at compile
+# time, so they cannot be parts of a pack. SSSE3 is left out: it gains little for a fifth more code.
 set(set_avx512 HWY_AVX3 N_AVX3)
 set(set_avx2 HWY_AVX2 N_AVX2)
 set(set_sse4 HWY_SSE4 N_SSE4)
@@ -43,7 +43,7 @@ else()
   list(REMOVE_ITEM wanted ${baseline} baseline)
   foreach(name ${wanted})
     if(NOT name IN_LIST wider)
-      message(FATAL_ERROR "ADDNORM_INSTRUCTION_SETS: there is no '${name}' here, there are: ${wider} ${baseline}")
+      message(FATAL_ERROR "ADDNORM_INSTRUCTION_SETS: '${name}' is not available here, expected: all, native, baseline, ${wider}")
     endif()
   endforeach()
 endif()

@@ -17,13 +17,13 @@ using probe::SumFit;
 /// of 2e-4 in a sum over a thousand values. Bugs change factors by about 1.
 constexpr double kTolerance = 0.05;
 
-/// An unknown number is near nothing.
+/// Returns false for an unknown number.
 bool is_near(std::optional<double> value, double expected) {
   return value && std::abs(*value - expected) <= kTolerance * std::max(1.0, std::abs(expected));
 }
 
-/// Whether more of a sum is neither stream nor branch than rounding leaves. Its factors mean
-/// nothing then.
+/// Whether the part of a sum that is neither stream nor branch is larger than rounding explains.
+/// Its factors mean nothing then.
 bool is_unexplained(const SumFit& fit) {
   return fit.unexplained.value_or(0) > 0.02;
 }

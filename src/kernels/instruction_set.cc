@@ -10,7 +10,7 @@
 
 namespace addnorm::kernels {
 
-// The file that CMake writes has ADDNORM_SET(name, highway's target, its namespace) for each
+// CMake generates a file with ADDNORM_SET(name, Highway's target, its namespace) for each
 // instruction set that this library was built with, the widest first and the baseline last.
 #define ADDNORM_SET(name, target, space) \
   namespace space {                      \
@@ -56,6 +56,7 @@ struct Chosen {
 };
 Chosen chosen = {};
 
+/// Chooses a set; an empty name means the best one that is usable.
 void use(std::string_view where, std::string_view name) {
   for (const InstructionSet& set : kAll) {
     if (!is_usable(set) || !(name.empty() || set.name == name)) continue;
@@ -66,7 +67,7 @@ void use(std::string_view where, std::string_view name) {
                    instruction_sets()));
 }
 
-/// Reads ADDNORM_CPU, once.
+/// Chooses the set that ADDNORM_CPU names, once.
 void choose_at_first() {
   [[maybe_unused]] static const bool is_done = [] {
     const char* name = wanted();

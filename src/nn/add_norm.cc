@@ -25,7 +25,7 @@ void AddNorm<T>::forward(ResidualStream<T>& stream, Sublayer<T>& branch, const P
   branch.forward(input_, branch_, pass);
   if (inside_) inside_->forward({.x = branch_}, {}, f_, pass);
 
-  // u = f, or the placement's Update of f and x
+  // u = f or update(f, x)
   u_ = update_.is_branch(pass) ? branch_output() : update_.forward(branch_output(), x_, pass);
 
   // s = skip ⊙ x + gain ⊙ dropout(u); with several lanes S = A·X + b ⊗ dropout(u)
@@ -59,7 +59,7 @@ void AddNorm<T>::backward(StreamGradient<T>& gradient, Sublayer<T>& branch, cons
   auto [df, residual, skip, dx] = stream_site().write_backward(gradient, pass);
   Matrix<T>& d_branch = pass.memory().d_branch;
 
-  // df from u, which is f unless the placement has an Update
+  // df from du; without an Update u is f
   Matrix<Value>& dx_of_u = pass.memory().d_update;
   const bool changed = !update_.is_branch(pass);
   if (changed) {
@@ -190,7 +190,7 @@ void AddNorm<T>::observe_gradient(Point point, std::span<const MatrixView<V>> la
   }
 }
 
-/// Reports the gradients of all mixes, which are one below the other.
+/// Reports the gradients of all mixes, stacked by rows.
 template <typename T>
 template <typename V>
 void AddNorm<T>::observe_gradient(Point point, MatrixView<V> gradient, const Pass<T>& pass) const {

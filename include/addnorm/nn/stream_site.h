@@ -9,21 +9,20 @@
 
 namespace addnorm {
 
-/// The result of the backward of a write: the gradient of u, and that of x without the part through
-/// F, which is skip ⊙ residual.
+/// The gradients of a write: du, and skip ⊙ residual, the part of dx that does not go through F.
 template <typename T>
 struct WriteGradients {
   static_assert(check_module<T>());
   using Value = Arithmetic<T>;
 
-  MatrixView<const T> du = {};            ///< may be dx's memory
-  MatrixView<const Value> residual = {};  ///< absent: 0; may be dx's memory
+  MatrixView<const T> du = {};            ///< may be in dx's memory
+  MatrixView<const Value> residual = {};  ///< absent: 0; may be in dx's memory
   Scale<Value> skip = {};
-  MatrixView<Value> dx = {};  ///< the memory for the complete gradient of x
+  MatrixView<Value> dx = {};  ///< receives the complete gradient of x
 };
 
-/// A sublayer's access to the residual stream: it reads x, and writes s, which is made of x or the
-/// stream's lanes and the update u.
+/// A sublayer's access to the residual stream: it reads x, and writes s, computed from the update u
+/// and either x or the stream's lanes.
 template <typename T>
 class StreamSite {
   static_assert(check_module<T>());
@@ -35,15 +34,15 @@ class StreamSite {
 
   virtual std::size_t reads() const { return 1; }  ///< number of mixes in x
 
-  /// Returns x, possibly pending. Several mixes are one below the other.
+  /// Returns x; its sum may be pending. Several mixes are stacked by rows.
   virtual ResidualStream<T>& read(ResidualStream<T>& stream, const Pass<T>& pass) = 0;
   /// Replaces the stream by s. `dropout` is applied to u.
   virtual void write(ResidualStream<T>& stream, MatrixView<const T> u, const Dropout& dropout) = 0;
 
-  /// Computes du from the gradient of s. With several lanes it replaces that gradient by the part
-  /// of the lanes' gradient that does not come through x.
+  /// Computes du from the gradient of s. With several lanes, `gradient` keeps only the part that
+  /// does not go through x.
   virtual WriteGradients<T> write_backward(StreamGradient<T>& gradient, const Pass<T>& pass) = 0;
-  /// Completes the gradient of the stream before the read; dx is WriteGradients::dx, complete.
+  /// Adds the backward of the read to `gradient`; dx is the completed WriteGradients::dx.
   virtual void read_backward(StreamGradient<T>& gradient, MatrixView<const Value> dx,
                              const Pass<T>& pass) = 0;
 

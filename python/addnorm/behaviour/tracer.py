@@ -179,9 +179,9 @@ class Tracer:
         start = output[self.focus.at].float()
         direction = torch.randn(start.shape, generator=torch.Generator().manual_seed(1))
         scalar = (start * direction.to(start.device)).sum()
-        for self._cuts in (False, True):
-            torch.autograd.grad(scalar, self._anchors, retain_graph=not self._cuts,
-                                allow_unused=True)
+        for cuts in False, True:
+            self._cuts = cuts
+            torch.autograd.grad(scalar, self._anchors, retain_graph=not cuts, allow_unused=True)
         self.output = output.detach()
 
 

@@ -161,7 +161,7 @@ class ForwardLoops {
     return {gamma_.at(begin, width(begin)), beta_.at(begin, width(begin))};
   }
 
-  /// Normalizes a block of a row from s.
+  /// Computes y of a block of a row from s.
   template <typename Mode, bool kScaled = false>
   struct Writer {
     static constexpr std::size_t N = kStepOf<Mode>;
@@ -198,7 +198,7 @@ class ForwardLoops {
     }
   };
 
-  /// Columns of the block that begins at `begin`.
+  /// Returns the number of columns of the block that begins at `begin`.
   HWY_INLINE std::size_t width(std::size_t begin) const { return HWY_MIN(kBlock, cols - begin); }
 
   /// Whether s of a row is computed again, block by block, because nothing can hold all of it.
@@ -217,7 +217,7 @@ class ForwardLoops {
     return HWY_MAX(std::size_t{1}, HWY_MIN(wanted, kStagedFeatures<S> / cols));
   }
 
-  /// Sums one block of each row.
+  /// Computes s and its sums for one block of each row.
   template <typename Mode>
   HWY_NOINLINE void read_block(Rows& rows, std::size_t begin) const {
     constexpr std::size_t N = kStepOf<Mode>;
@@ -285,7 +285,7 @@ class ForwardLoops {
   void finish(Rows& rows) const {
     find_statistics(rows, rows.sums.total(cols), rows.all_squares.total(cols));
   }
-  /// The mean of the first values of each row.
+  /// Returns the mean of the first values of each row.
   template <bool kOptions>
   HWY_INLINE Group<V> means_of_heads(const Rows& rows) const {
     Pack<V, 4> heads[kRowGroup];

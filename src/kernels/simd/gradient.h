@@ -19,7 +19,7 @@ namespace HWY_NAMESPACE {
 //
 //     ds = ((g − shift) − offset − (s − hi)·slope)/deviation
 
-/// The number of first values of g whose mean is the shift of all.
+/// The shift is the mean of this many first values of g.
 inline constexpr std::size_t kGradientHead = 4;
 
 template <typename V>
@@ -27,13 +27,13 @@ HWY_INLINE V inverse_gradient_head(std::size_t n) {
   return V{1} / static_cast<V>(HWY_MIN(kGradientHead, n));
 }
 
-/// Returns the shift of n values of g. `head` gets a count and returns the first values.
+/// Returns the shift of n values of g. `head(count)` returns the first values of g.
 template <typename V, typename Head>
 HWY_INLINE V gradient_shift(std::size_t n, Head&& head) {
   return tree_sum(n < kGradientHead ? head(Tail{n}) : head(Full())) * inverse_gradient_head<V>(n);
 }
 
-/// The numbers of one set of values in the formula of ds.
+/// Shift, offset and slope of ds, for one set of values.
 template <typename V>
 struct NormGradient {
   V shift = 0;
@@ -48,7 +48,7 @@ struct NormGradient {
   }
 };
 
-/// Sums g − shift and (g − shift)·ŝ. Norms that do not centre need the second sum alone.
+/// Sums g − shift and (g − shift)·ŝ. Norms that do not centre need only the second sum.
 template <typename V, std::size_t N>
 struct GradientSums {
   Pack<V, N> sum, projected;
@@ -82,7 +82,7 @@ struct NormDerivative {
       return of_shifted(g, normalize.from_hi(s));
     }
   }
-  /// Returns ds of g − shift and s − hi.
+  /// Computes ds from g − shift and s − hi.
   HWY_INLINE Pack<V, N> of_shifted(const Pack<V, N>& g, const Pack<V, N>& s_from_hi) const {
     if constexpr (kCentred) {
       return ((g - offset) - s_from_hi * slope) * factor;

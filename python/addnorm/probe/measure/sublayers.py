@@ -45,7 +45,6 @@ class Measurement:
         shape = flow.x.tensor.shape
         self._rows = rows_of(shape)
         self._gradients = Gradients(measured, flow, self._rows, self._modules, self._parameters)
-        self._earlier: Optional[Value] = None  # the stream that the previous sublayer read
         self._previous: Optional[Sublayer] = None
         if stream.embedding is not None:
             self._record(self._site(None, "embedding", "output"), stream.embedding,
@@ -79,9 +78,10 @@ class Measurement:
         def at(point: str) -> Site:
             return self._site(sub.layer, sub.kind, point)
 
+        previous, self._previous = self._previous, sub
         consumed = None if sub.before is None else self._consumed(sub)
         self._record(at("x"), sub.x)
-        self._fit_passage(self._measured.entries[at("x")], sub)
+        self._fit_passage(self._measured.entries[at("x")], sub, previous)
         if consumed is not None:
             self._record_norm(at("before"), "before", sub.before, consumed, self._past_norm(sub))
             self._fit_modulation(self._measured.entries[at("before")], sub)
@@ -92,7 +92,7 @@ class Measurement:
         if sub.sum.lanes is not None:
             self._record_lanes(at("sum"), sub)
         else:
-            self._record_sum(at("sum"), sub, consumed)
+            self._record_sum(at("sum"), sub, consumed, None if previous is None else previous.x)
         if sub.after is not None:
             self._record_norm(at("after"), "after", sub.after, sub.after.gave)
         if is_last and sub.sum.lanes is None:
@@ -119,11 +119,10 @@ class Measurement:
         if any(gain.requires_grad and not gain.any() for gain in gains):
             entry["gain_at_zero"] = 1
 
-    def _fit_passage(self, entry: Numbers, sub: Sublayer) -> None:
+    def _fit_passage(self, entry: Numbers, sub: Sublayer, previous: Optional[Sublayer]) -> None:
         """Fits the input of a sublayer, or of its norm, as a sum of the previous sublayer's output stream, norm output
         and input stream. There is no fit if the input is that output stream itself."""
-        previous, x = self._previous, sub.x if sub.before is None else sub.before.read
-        self._previous = sub
+        x = sub.x if sub.before is None else sub.before.read
         parts = {"left": self._flow.x if previous is None else previous.leaves}
         if previous is not None and previous.before is not None:
             parts["left_norm"] = previous.before.gave
@@ -166,24 +165,26 @@ class Measurement:
                 self._measured.entries[site._replace(lane=i or None)] = numbers
         self._gradients.grade_lanes(site, sub.total, sub.sum.lanes.behind)
 
-    def _record_sum(self, site: Site, sub: Sublayer, consumed: Optional[Value]) -> None:
+    def _record_sum(self, site: Site, sub: Sublayer, consumed: Optional[Value], earlier: Optional[Value]) -> None:
         self._record(site, sub.total)
         if sub.sum.is_mixed:
             self._measured.miss_sum(sub.module,
                                  "the stream goes through a gate or a projection, or only a part of it is summed: its "
                                  "part in the sum is not one number")
         else:
-            self._fit_sum(self._measured.entries[site], sub, consumed)
+            self._fit_sum(self._measured.entries[site], sub, consumed, earlier)
         self._gradients.grade_sum(site, sub)
 
-    def _fit_sum(self, entry: Numbers, sub: Sublayer, consumed: Optional[Value]) -> None:
-        """Fits the factors of a sum's parts. An earlier stream is a part only if it replaces x."""
+    def _fit_sum(self, entry: Numbers, sub: Sublayer, consumed: Optional[Value], earlier: Optional[Value]) -> None:
+        """Fits the factors of a sum's parts. `earlier` is the stream that the previous sublayer read. It is a part only
+        if it replaces x."""
         others = self._others(sub)
         parts = {"x": self._rows.values(self._learned_stream(sub)),
                  **({} if consumed is None else {"before": self._rows.values(consumed)}),
                  "branch": self._rows.values(sub.joined), **others}
-        total, earlier, stream = self._rows.values(sub.total), self._earlier, sub.sum.stream
-        self._earlier = sub.x
+        total, stream = self._rows.values(sub.total), sub.sum.stream
+        if earlier is not None and earlier.tensor.numel() != sub.total.tensor.numel():
+            earlier = None  # the stream changed its shape between them
         is_stale = earlier is not None and stream is not None and stream.root is earlier.root is not sub.x.root
         is_of_x = sub.before is not None and stream is not None and \
             is_made_of(stream, sub.x, self._values) and not is_made_of(stream, sub.before.gave, self._values)
