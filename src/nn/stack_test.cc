@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <string_view>
 #include <tuple>
 #include <vector>
@@ -23,8 +24,8 @@ BlockOptions small_block() {
 
 struct SiteOrder {
   bool operator()(const Site& a, const Site& b) const {
-    return std::tie(a.layer, a.sublayer, a.point, a.norm) <
-           std::tie(b.layer, b.sublayer, b.point, b.norm);
+    return std::tie(a.layer, a.sublayer, a.point, a.norm, a.lane) <
+           std::tie(b.layer, b.sublayer, b.point, b.norm, b.lane);
   }
 };
 using ValuesBySite = std::map<Site, std::vector<double>, SiteOrder>;
@@ -77,6 +78,25 @@ TEST(Stack, FusedAddAndNormGivesTheSameBitsAsTheSumLookedAtByAProbe) {
     probed.forward();
     EXPECT_TRUE(std::ranges::equal(fused.y.flat(), probed.y.flat())) << placement.name;
   }
+}
+
+/// Lanes are written with different factors, so their gradients differ.
+TEST(Stack, TellsAProbeTheGradientOfEachLane) {
+  Case hyper("mhc");
+  Memory memory;
+  hyper.pass.probe = &memory;
+  hyper.forward();
+  Matrix<double> dx(4, 8);
+  hyper.stack.backward(hyper.y, dx, hyper.pass);
+  const auto gradient = [&](std::size_t lane) {
+    return memory.gradients.at({.layer = 0, .point = Point::kSum, .lane = lane});
+  };
+  const auto norm = [](const std::vector<double>& values) {
+    return std::inner_product(values.begin(), values.end(), values.begin(), 0.0);
+  };
+  EXPECT_GT(norm(gradient(0)), 0);
+  EXPECT_GT(norm(gradient(1)), 0);
+  EXPECT_NE(gradient(0), gradient(1));
 }
 
 TEST(Stack, TellsAProbeTheFormulaOfItsPlacement) {
