@@ -205,6 +205,17 @@ TEST(Proof, AnotherRateMendsSettingsThatLearnNothing) {
   }
 }
 
+TEST(Proof, KnowsTheLossOfByteFrequenciesWhereTrainingStops) {
+  const train::ByteText text = some_text();
+  run::RunConfig config = small_settings();
+  config.placement = "none";
+  config.learning_rate = 1e30;
+  config.clip = 0;
+  const doctor::Subject subject = doctor::try_settings(config, text, 20);
+  ASSERT_NE(subject.metrics.stopped, "");
+  EXPECT_EQ(subject.unigram_loss, text.unigram_loss());
+}
+
 /// Proofs train with the run's own data: the loss before a change is that of the run's first steps.
 TEST(Proof, TrainsARunAsItWasTrained) {
   const train::ByteText text = some_text();

@@ -122,6 +122,21 @@ TEST(Stack, TellsAProbeTheFormulaOfItsPlacement) {
   EXPECT_EQ(memory.gradients.at({0, SublayerKind::kAttention, Point::kX}), Memory::copy(gradient));
 }
 
+TEST(Stack, TellsAProbeNoStatisticsOfNormsWithoutThem) {
+  BlockOptions options = small_block();
+  options.norm.kind = NormKind::kDyT;
+  Stack<double> stack(options, parse_placements("pre", 2));
+  Memory memory;
+  Matrix<double> x(4, 8), y(4, 8);
+  stack.forward(x, y, {.length = 4, .probe = &memory});
+  const auto told = [&](Point point) {
+    return memory.values.contains({0, SublayerKind::kAttention, point, NormSlot::kBefore});
+  };
+  EXPECT_TRUE(memory.values.contains({0, SublayerKind::kAttention, Point::kBefore}));
+  for (const Point point : {Point::kMean, Point::kDeviation, Point::kNormalized})
+    EXPECT_FALSE(told(point));
+}
+
 TEST(Stack, PlainPassesNothingOfItsInputBesideTheBranch) {
   Case plain("plain");
   Memory memory;
