@@ -87,7 +87,7 @@ TEST(Profiler, MeasuresHowFarALayerTurnsAtItsEnd) {
     EXPECT_TRUE(std::isnan(layer_end(Detail::kBrief, end).layer_cosine));
   }
   EXPECT_TRUE(std::isnan(layer_end(Detail::kTurns, Point::kSum).abs_median));
-  // Of 0, 0, 0, 1, 3 and 3, the fourth.
+  // The fourth number of 0, 0, 0, 1, 3 and 3.
   EXPECT_DOUBLE_EQ(layer_end(Detail::kFull, Point::kSum).abs_median, 1);
 }
 
