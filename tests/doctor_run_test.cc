@@ -205,6 +205,34 @@ TEST(Proof, AnotherRateMendsSettingsThatLearnNothing) {
   }
 }
 
+TEST(Proof, KnowsTheLossOfByteFrequenciesWhereTrainingStops) {
+  const train::ByteText text = some_text();
+  run::RunConfig config = small_settings();
+  config.placement = "none";
+  config.learning_rate = 1e30;
+  config.clip = 0;
+  const doctor::Subject subject = doctor::try_settings(config, text, 20);
+  ASSERT_NE(subject.metrics.stopped, "");
+  EXPECT_EQ(subject.unigram_loss, text.unigram_loss());
+}
+
+TEST(Proof, WithoutALimitMendsByMoreThanOnePercent) {
+  const train::ByteText text = some_text();
+  doctor::Subject subject{.config = small_settings()};
+  subject.config->learning_rate = 1;
+  const auto is_mended = [&](double rate) {
+    doctor::Finding finding{.rule = "warm-up-missing"};
+    finding.remedies = {
+        {.change = "rate", .settings = [rate](run::RunConfig& c) { c.learning_rate = rate; }}};
+    finding.measure = {.name = "rate",
+                       .of = [](const doctor::Subject& s) { return s.config->learning_rate; },
+                       .is_initial = true};
+    return doctor::prove_by_training(subject, {finding}, text, 20).at(0).is_mended;
+  };
+  EXPECT_TRUE(is_mended(0.989));
+  EXPECT_FALSE(is_mended(0.991));
+}
+
 /// Proofs train with the run's own data: the loss before a change is that of the run's first steps.
 TEST(Proof, TrainsARunAsItWasTrained) {
   const train::ByteText text = some_text();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <string_view>
 #include <tuple>
 #include <vector>
@@ -23,8 +24,8 @@ BlockOptions small_block() {
 
 struct SiteOrder {
   bool operator()(const Site& a, const Site& b) const {
-    return std::tie(a.layer, a.sublayer, a.point, a.norm) <
-           std::tie(b.layer, b.sublayer, b.point, b.norm);
+    return std::tie(a.layer, a.sublayer, a.point, a.norm, a.lane) <
+           std::tie(b.layer, b.sublayer, b.point, b.norm, b.lane);
   }
 };
 using ValuesBySite = std::map<Site, std::vector<double>, SiteOrder>;
@@ -79,6 +80,25 @@ TEST(Stack, FusedAddAndNormGivesTheSameBitsAsTheSumLookedAtByAProbe) {
   }
 }
 
+/// Lanes are written with different factors, so their gradients differ.
+TEST(Stack, TellsAProbeTheGradientOfEachLane) {
+  Case hyper("mhc");
+  Memory memory;
+  hyper.pass.probe = &memory;
+  hyper.forward();
+  Matrix<double> dx(4, 8);
+  hyper.stack.backward(hyper.y, dx, hyper.pass);
+  const auto gradient = [&](std::size_t lane) {
+    return memory.gradients.at({.layer = 0, .point = Point::kSum, .lane = lane});
+  };
+  const auto norm = [](const std::vector<double>& values) {
+    return std::inner_product(values.begin(), values.end(), values.begin(), 0.0);
+  };
+  EXPECT_GT(norm(gradient(0)), 0);
+  EXPECT_GT(norm(gradient(1)), 0);
+  EXPECT_NE(gradient(0), gradient(1));
+}
+
 TEST(Stack, TellsAProbeTheFormulaOfItsPlacement) {
   Case pre("pre");
   Memory memory;
@@ -100,6 +120,21 @@ TEST(Stack, TellsAProbeTheFormulaOfItsPlacement) {
     EXPECT_TRUE(memory.gradients.contains({0, SublayerKind::kFeedForward, point}));
   }
   EXPECT_EQ(memory.gradients.at({0, SublayerKind::kAttention, Point::kX}), Memory::copy(gradient));
+}
+
+TEST(Stack, TellsAProbeNoStatisticsOfNormsWithoutThem) {
+  BlockOptions options = small_block();
+  options.norm.kind = NormKind::kDyT;
+  Stack<double> stack(options, parse_placements("pre", 2));
+  Memory memory;
+  Matrix<double> x(4, 8), y(4, 8);
+  stack.forward(x, y, {.length = 4, .probe = &memory});
+  const auto told = [&](Point point) {
+    return memory.values.contains({0, SublayerKind::kAttention, point, NormSlot::kBefore});
+  };
+  EXPECT_TRUE(memory.values.contains({0, SublayerKind::kAttention, Point::kBefore}));
+  for (const Point point : {Point::kMean, Point::kDeviation, Point::kNormalized})
+    EXPECT_FALSE(told(point));
 }
 
 TEST(Stack, PlainPassesNothingOfItsInputBesideTheBranch) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "addnorm/torch_generator.h"
@@ -67,6 +68,55 @@ TEST(Update, OrthogonalHasTheGradientsOfItsFormulaForRowsOfAnySize) {
     EXPECT_LE(testing::gradient_error(c.z.view().row(r), dz.view().row(r), loss, 64, step), 1e-7)
         << r;
   }
+}
+
+constexpr std::size_t kSequences = 2000;
+constexpr std::size_t kLength = 3;
+
+/// The factors by which the last of four layers multiplies each row; its branch survives with
+/// probability 0.9.
+std::vector<double> survival_factors(std::size_t first_row, std::size_t sequences,
+                                     bool is_backward = false) {
+  const Place place{.depth = {4, 4}};
+  UpdateStep<double> update(find_placement("stochastic-depth"), place, 1);
+  const Pass<double> pass{
+      .batch = sequences, .length = kLength, .dropout_seed = 5, .first_row = first_row};
+  Matrix<double> f(sequences * kLength, 1), dz(sequences * kLength, 1);
+  f.fill(1);
+  if (is_backward) {
+    Matrix<double> d(sequences * kLength, 1);
+    d.fill(1);
+    update.backward(f, f, d, dz, pass);
+    return {d.flat().begin(), d.flat().end()};
+  }
+  const MatrixView<const double> u = update.forward(f, f, pass);
+  return {u.data, u.data + u.size()};
+}
+
+TEST(Update, StochasticDepthDropsWholeSequencesWithOneMinusTheirSurvival) {
+  const std::vector<double> factors = survival_factors(0, kSequences);
+  std::size_t dropped = 0;
+  for (std::size_t s = 0; s < kSequences; ++s) {
+    const double factor = factors[s * kLength];
+    dropped += factor == 0;
+    EXPECT_DOUBLE_EQ(factor, factor == 0 ? 0 : 1 / 0.9);
+    for (std::size_t t = 1; t < kLength; ++t) EXPECT_EQ(factors[s * kLength + t], factor);
+  }
+  EXPECT_NEAR(static_cast<double>(dropped) / kSequences, 0.1, 0.03);  // 4 standard deviations
+  EXPECT_EQ(survival_factors(0, kSequences, true), factors) << "the gradient passes the same rows";
+}
+
+TEST(Update, StochasticDepthDropsTheSameSequencesInAPartOfABatch) {
+  const std::vector<double> whole = survival_factors(0, kSequences);
+  constexpr std::size_t kFirst = 40 * kLength;
+  const std::vector<double> part = survival_factors(kFirst, 100);
+  EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + kFirst));
+}
+
+TEST(Update, StochasticDepthDropsNothingInEvaluation) {
+  const UpdateStep<double> update(find_placement("stochastic-depth"), {.depth = {4, 4}}, 1);
+  EXPECT_TRUE(update.is_branch({.mode = Mode::kEvaluation}));
+  EXPECT_FALSE(update.is_branch({.mode = Mode::kTraining}));
 }
 
 }  // namespace

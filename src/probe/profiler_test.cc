@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "addnorm/matrix.h"
 #include "addnorm/torch_generator.h"
@@ -39,9 +41,30 @@ TEST(Profiler, LeavesUnknownWhatItDidNotObserve) {
   EXPECT_EQ(find_entry(profiler.entries(), {0, SublayerKind::kAttention, Point::kX}), nullptr);
 }
 
-/// A layer that reads (2, 0) and leaves (3, 3), and another token that it leaves as it is.
+TEST(Profiler, MeasuresTheScoresOfTheKeysThatAreSeen) {
+  constexpr double kUnseen = -std::numeric_limits<double>::infinity();
+  Matrix<double> scores(3, 3);
+  const double rows[3][3] = {{5, kUnseen, kUnseen},
+                             {1, 1 + std::log(3), kUnseen},  // weights of 1/4 and 3/4
+                             {-2, -2, -2}};
+  for (std::size_t r = 0; r < 3; ++r) std::ranges::copy(rows[r], scores.view().row(r).begin());
+  Profiler<double> profiler(3);
+  const Site site{1, SublayerKind::kAttention, Point::kScores};
+  profiler.forward(site, scores);
+  const ProfileEntry& e = profiler.entries().front();
+  const double larger = 1 + std::log(3);
+  const double mean = (5 + 1 + larger - 6) / 6, square = (25 + 1 + larger * larger + 12) / 6;
+  EXPECT_DOUBLE_EQ(e.mean, mean);
+  EXPECT_DOUBLE_EQ(e.rms, std::sqrt(square));
+  EXPECT_DOUBLE_EQ(e.std, std::sqrt(square - mean * mean));
+  EXPECT_EQ(e.abs_max, 5);
+  const double entropy = (0.25 * std::log(4) + 0.75 * std::log(4.0 / 3)) / std::log(2);
+  EXPECT_NEAR(e.entropy.value(), (entropy + 1) / 2, 1e-12) << "the first query sees a single key";
+}
+
+/// A layer that reads (2, 0, 0) and leaves (3, 3, 0), and another token that it leaves as it is.
 ProfileEntry layer_end(Detail detail, Point end) {
-  Matrix<float> read(2, 2), left(2, 2);
+  Matrix<float> read(2, 3), left(2, 3);
   read(0, 0) = 2;
   left(0, 0) = left(0, 1) = 3;
   read(1, 1) = left(1, 1) = -1;
@@ -64,7 +87,8 @@ TEST(Profiler, MeasuresHowFarALayerTurnsAtItsEnd) {
     EXPECT_TRUE(std::isnan(layer_end(Detail::kBrief, end).layer_cosine));
   }
   EXPECT_TRUE(std::isnan(layer_end(Detail::kTurns, Point::kSum).abs_median));
-  EXPECT_DOUBLE_EQ(layer_end(Detail::kFull, Point::kSum).abs_median, 3);  // of 0, 1, 3 and 3
+  // The fourth number of 0, 0, 0, 1, 3 and 3.
+  EXPECT_DOUBLE_EQ(layer_end(Detail::kFull, Point::kSum).abs_median, 1);
 }
 
 TEST(TokenCosine, IsOneForEqualDirectionsAndNearZeroForRandomOnes) {

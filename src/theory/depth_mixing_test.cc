@@ -33,6 +33,21 @@ TEST(DepthMixing, IsWhatThePapersSay) {
             1e-15);
 }
 
+/// The carry is a mixture of all 24 permutations of 4 lanes, whose logits are 0 for the identity
+/// and −8 for the others. Of these, 5 keep a given lane in its place, and 6 move it to a given
+/// other one.
+TEST(DepthMixing, StartsMhcLiteWithAllPermutations) {
+  const double small = std::exp(-8), all = 1 + 23 * small;
+  for (const LaneNumbers& site : lane_numbers({.placements = parse_placements("mhc-lite", 1)})) {
+    ASSERT_EQ(site.lanes, 4u);
+    if (site.carry.size() < 16) continue;  // the exit
+    for (std::size_t k = 0; k < 16; ++k) {
+      const double expected = k / 4 == k % 4 ? (1 + 5 * small) / all : 6 * small / all;
+      EXPECT_NEAR(site.carry[k], expected, 1e-14) << k;
+    }
+  }
+}
+
 /// (1 + σ²/α²)^(−L/2), with L = 2N sublayers, for x′ = N(α·x + f), E[f²] = σ².
 TEST(DepthMixing, OfXAtTheExitHasAClosedFormForPostNorm) {
   for (const std::size_t layers : {1U, 6U, 24U}) {

@@ -108,6 +108,8 @@ TEST(LearningRate, FallsInALineOrHalfACosine) {
   EXPECT_NEAR(rate.at(60), 2 * 0.55, 1e-15);
   EXPECT_NEAR(rate.at(35), 2 * (0.1 + 0.9 * (1 + std::sqrt(0.5)) / 2), 1e-15);
   EXPECT_DOUBLE_EQ(rate.at(110), 0.2);
+  rate.steps = rate.warm_up;  // no step is left for the decay
+  EXPECT_DOUBLE_EQ(rate.at(10), 2);
 }
 
 TEST(AdamW, KnowsTheNormOfAllGradients) {
