@@ -84,10 +84,9 @@ std::vector<double> survival_factors(std::size_t first_row, std::size_t sequence
   Matrix<double> f(sequences * kLength, 1), dz(sequences * kLength, 1);
   f.fill(1);
   if (is_backward) {
-    Matrix<double> d(sequences * kLength, 1);
-    d.fill(1);
-    update.backward(f, f, d, dz, pass);
-    return {d.flat().begin(), d.flat().end()};
+    Matrix<double> df(sequences * kLength, 1);
+    update.backward(f, f, f, df, dz, pass);  // du is 1, as f is
+    return {df.flat().begin(), df.flat().end()};
   }
   const MatrixView<const double> u = update.forward(f, f, pass);
   return {u.data, u.data + u.size()};
