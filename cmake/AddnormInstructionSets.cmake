@@ -50,12 +50,15 @@ endif()
 
 set(made ${PROJECT_BINARY_DIR}/instruction_sets)
 file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/src/kernels/simd/*.cc)
-set(list "")
+set(names "")
+set(uses "")
 foreach(name ${wider} ${baseline})  # the widest first
   list(GET set_${name} 0 target)
   list(GET set_${name} 1 space)
   if(name IN_LIST wanted OR name STREQUAL baseline)
-    string(APPEND list "ADDNORM_SET(\"${name}\", ${target}, ${space})\n")
+    string(APPEND names "{\"${name}\", ${target}}, ")
+    string(APPEND uses " use(${space}, __VA_ARGS__)")
+    set(last ${space})
   endif()
   if(NOT name IN_LIST wanted)
     continue()
@@ -68,6 +71,9 @@ foreach(name ${wider} ${baseline})  # the widest first
 endforeach()
 list(TRANSFORM sources PREPEND ${PROJECT_SOURCE_DIR}/src/)
 target_sources(addnorm_kernels PRIVATE ${sources})
-file(CONFIGURE OUTPUT ${made}/kernels/instruction_sets.inc CONTENT "${list}")
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/kernels/instruction_set.cc PROPERTIES
-                            INCLUDE_DIRECTORIES ${made} OBJECT_DEPENDS ${made}/kernels/instruction_sets.inc)
+file(CONFIGURE OUTPUT ${made}/kernels/instruction_sets.inc CONTENT
+"#define ADDNORM_SET_NAMES ${names}
+#define ADDNORM_FOR_SETS(use, ...)${uses}
+#define ADDNORM_BASELINE ${last}
+")
+target_include_directories(addnorm_kernels PRIVATE ${made})

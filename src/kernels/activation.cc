@@ -2,15 +2,17 @@
 
 #include "base/parallel.h"
 #include "kernels/check.h"
-#include "kernels/kernel_table.h"
+#include "kernels/dispatch.h"
+#include "kernels/storages.h"
 
 namespace addnorm::kernels {
-namespace {
 
-template <typename T>
-const ActivationKernels<T>& activation_kernels() {
-  return std::get<ActivationKernels<T>>(kernels_of<T>().activation);
-}
+ADDNORM_DECLARE_KERNEL(template <typename T> void values(Activation, const MatrixView<const T>& x,
+                                                         const MatrixView<T>& y);)
+ADDNORM_DECLARE_KERNEL(template <typename T>
+                       void gradients(Activation, const ActivateBackward<T>&);)
+
+namespace {
 
 constexpr std::size_t kGrain = 4096;  // the smallest work of one thread, in values
 
@@ -19,7 +21,7 @@ constexpr std::size_t kGrain = 4096;  // the smallest work of one thread, in val
 template <typename T>
 void activate(Activation activation, MatrixView<const T> x, MatrixView<T> y) {
   check_shape("activate", "y", y, x.rows, x.cols);
-  const auto kernel = activation_kernels<T>().values;
+  const auto kernel = ADDNORM_KERNEL(T, values<T>);
   parallel_ranges(x.rows, 1 + kGrain / (x.cols + 1), 1, [&](std::size_t begin, std::size_t end) {
     auto part = [&](const auto& m) { return m.block(begin, 0, end - begin, x.cols); };
     kernel(activation, part(x), part(y));
@@ -31,7 +33,7 @@ void activate_backward(Activation activation, const ActivateBackward<T>& args) {
   const auto& [x, dy, dx] = args;
   check_shape("activate_backward", "dy", dy, x.rows, x.cols);
   check_shape("activate_backward", "dx", dx, x.rows, x.cols);
-  const auto kernel = activation_kernels<T>().gradients;
+  const auto kernel = ADDNORM_KERNEL(T, gradients<T>);
   parallel_ranges(x.rows, 1 + kGrain / (x.cols + 1), 1, [&](std::size_t begin, std::size_t end) {
     auto part = [&](const auto& m) { return m.block(begin, 0, end - begin, m.cols); };
     kernel(activation, {.x = part(args.x), .dy = part(args.dy), .dx = part(args.dx)});

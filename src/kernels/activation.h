@@ -25,10 +25,4 @@ struct ActivateBackward {
 template <typename T>
 void activate_backward(Activation activation, const ActivateBackward<T>& args);
 
-template <typename T>
-struct ActivationKernels {
-  void (*values)(Activation, const MatrixView<const T>&, const MatrixView<T>&);
-  void (*gradients)(Activation, const ActivateBackward<T>&);
-};
-
 }  // namespace addnorm::kernels

@@ -96,16 +96,4 @@ void check_add_norm_backward(std::string_view where, const NormOptions& options,
   }
 }
 
-/// Computes rows begin … end − 1.
-template <typename S, typename B>
-using ForwardRows = void (*)(const NormOptions&, const AddNormForward<S, B>&, const Plan&,
-                             std::size_t begin, std::size_t end);
-
-/// Computes rows begin … end − 1. Their terms of the gradients of γ and β are written to `d_gamma`
-/// and `d_beta`, unless these are null.
-template <typename S, typename B>
-using BackwardRows = void (*)(const NormOptions&, const AddNormBackward<S, B>&, const Plan&,
-                              std::size_t begin, std::size_t end, Arithmetic<S>* d_gamma,
-                              Arithmetic<S>* d_beta);
-
 }  // namespace addnorm::kernels

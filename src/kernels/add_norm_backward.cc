@@ -2,14 +2,24 @@
 #include "addnorm/norm.h"
 #include "base/parallel.h"
 #include "kernels/add_norm.h"
+#include "kernels/aliasing.h"
 #include "kernels/block_sums.h"
 #include "kernels/channel_norm.h"
-#include "kernels/kernel_table.h"
+#include "kernels/dispatch.h"
 #include "kernels/plan.h"
 #include "kernels/squash.h"
+#include "kernels/storages.h"
 #include "kernels/verbose.h"
 
 namespace addnorm::kernels {
+
+/// Computes rows begin … end − 1. Their terms of the gradients of γ and β are written to `d_gamma`
+/// and `d_beta`, unless these are null.
+ADDNORM_DECLARE_KERNEL(template <typename S, typename B>
+                       void rows_backward(const NormOptions&, const AddNormBackward<S, B>&,
+                                          const Plan&, std::size_t begin, std::size_t end,
+                                          Arithmetic<S>* d_gamma, Arithmetic<S>* d_beta);)
+
 namespace {
 
 template <typename S, typename B>
@@ -53,7 +63,7 @@ void add_norm_backward(std::string_view where, const NormOptions& options,
   const Problem problem = problem_of(args);
   const Plan plan = plan_call(problem);
   const VerboseCall verbose("add_norm_backward", problem, plan);
-  const auto kernel = std::get<BackwardRows<S, B>>(kernels_of<S>().backward);
+  const auto kernel = ADDNORM_KERNEL(S, rows_backward<S, B>);
   parallel_for(blocks.count, 1, [&](std::size_t b) {
     auto place = [&](V* partials) { return partials == nullptr ? nullptr : partials + b * cols; };
     kernel(options, args, plan, b * blocks.rows, std::min(rows, (b + 1) * blocks.rows),

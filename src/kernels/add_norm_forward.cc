@@ -2,13 +2,21 @@
 #include "addnorm/norm.h"
 #include "base/parallel.h"
 #include "kernels/add_norm.h"
+#include "kernels/aliasing.h"
 #include "kernels/channel_norm.h"
-#include "kernels/kernel_table.h"
+#include "kernels/dispatch.h"
 #include "kernels/plan.h"
 #include "kernels/squash.h"
+#include "kernels/storages.h"
 #include "kernels/verbose.h"
 
 namespace addnorm::kernels {
+
+/// Computes rows begin … end − 1.
+ADDNORM_DECLARE_KERNEL(template <typename S, typename B>
+                       void rows_forward(const NormOptions&, const AddNormForward<S, B>&,
+                                         const Plan&, std::size_t begin, std::size_t end);)
+
 namespace {
 
 template <typename S, typename B>
@@ -47,7 +55,7 @@ void add_norm_forward(std::string_view where, const NormOptions& options,
   const Problem problem = problem_of(args);
   const Plan plan = plan_call(problem);
   const VerboseCall verbose("add_norm_forward", problem, plan);
-  const auto kernel = std::get<ForwardRows<S, B>>(kernels_of<S>().forward);
+  const auto kernel = ADDNORM_KERNEL(S, rows_forward<S, B>);
   parallel_ranges(
       rows, row_grain(args.add.x.cols), plan.rows,
       [&](std::size_t begin, std::size_t end) { kernel(options, args, plan, begin, end); });

@@ -3,9 +3,15 @@
 #include <algorithm>
 
 #include "base/parallel.h"
-#include "kernels/kernel_table.h"
+#include "kernels/dispatch.h"
+#include "kernels/storages.h"
 
 namespace addnorm::kernels {
+
+/// Adds the values begin … end − 1.
+ADDNORM_DECLARE_KERNEL(template <typename V>
+                       void add(const BlockSums<V>&, std::size_t begin, std::size_t end);)
+
 RowBlocks::RowBlocks(std::size_t all_rows, std::size_t cols) {
   constexpr std::size_t kMost = 64;
   // A block has enough rows for 8192 values, but at least 16 and at most 128. With smaller blocks
@@ -23,9 +29,9 @@ void add_block_sums(const V* block_sums, std::size_t blocks, V factor, GradientM
                     std::span<V> gradient) {
   constexpr std::size_t kGrain = 16384;  // the smallest work of one thread, in values
   const BlockSums<V> job{block_sums, blocks, factor, mode, gradient};
-  const auto add = std::get<AddBlocks<V>>(kernels_of<V>().block_sums);
+  const auto kernel = ADDNORM_KERNEL(V, add<V>);
   parallel_ranges(gradient.size(), 1 + kGrain / (blocks + 1), 16,
-                  [&](std::size_t begin, std::size_t end) { add(job, begin, end); });
+                  [&](std::size_t begin, std::size_t end) { kernel(job, begin, end); });
 }
 template void add_block_sums(const float*, std::size_t, float, GradientMode, std::span<float>);
 template void add_block_sums(const double*, std::size_t, double, GradientMode, std::span<double>);

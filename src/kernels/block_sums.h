@@ -31,8 +31,4 @@ struct BlockSums {
   std::span<V> gradient;
 };
 
-/// Adds the values begin … end − 1.
-template <typename V>
-using AddBlocks = void (*)(const BlockSums<V>&, std::size_t begin, std::size_t end);
-
 }  // namespace addnorm::kernels

@@ -4,22 +4,26 @@
 #include "kernels/argument_memory.h"
 #include "kernels/check.h"
 #include "kernels/column_sums.h"
-#include "kernels/kernel_table.h"
+#include "kernels/dispatch.h"
 #include "kernels/residual_add.h"
 #include "kernels/squash.h"
 #include "kernels/statistics.h"
+#include "kernels/storages.h"
 
 /// BatchNorm, InstanceNorm and GroupNorm as norms of rows. Values that are normalized together are
 /// contiguous in (N, C, S) for instance and group norms. For batch norm they become contiguous when
 /// the tensor is transposed to (C, N, S). γ and β are constant over runs of such a row.
 
 namespace addnorm::kernels {
-namespace {
 
-template <typename T>
-const SetKernels<T>& set_kernels() {
-  return std::get<SetKernels<T>>(kernels_of<T>().channel_norm);
-}
+ADDNORM_DECLARE_KERNEL(template <typename T>
+                       void normalize_set(const SetForward<T>&, std::size_t row, const T* x, T* y);)
+/// g is memory for γ·dy.
+ADDNORM_DECLARE_KERNEL(template <typename T> void differentiate_set(const SetBackward<T>&,
+                                                                    std::size_t row, const T* x,
+                                                                    const T* dy, T* g, T* dx);)
+
+namespace {
 
 TensorShape shape_of(std::string_view where, std::size_t rows, std::size_t features,
                      std::size_t positions) {
@@ -107,10 +111,10 @@ void channel_norm_forward(std::string_view where, const NormOptions& options,
     transpose(s, rows, shape.channels, shape.positions, args.workspace.data());
     s = y = args.workspace.data();
   }
+  const auto kernel = ADDNORM_KERNEL(T, normalize_set<T>);
   const SetForward<T> job{options, args, sets};
-  parallel_for(sets.rows, row_grain(sets.cols()), [&](std::size_t r) {
-    set_kernels<T>().forward(job, r, s + r * sets.cols(), y + r * sets.cols());
-  });
+  parallel_for(sets.rows, row_grain(sets.cols()),
+               [&](std::size_t r) { kernel(job, r, s + r * sets.cols(), y + r * sets.cols()); });
   if (transposed) {
     transpose(static_cast<const T*>(y), shape.channels, rows, shape.positions, args.y.data);
   }
@@ -160,10 +164,11 @@ void channel_norm_backward(std::string_view where, const NormOptions& options,
     s = s_copy;
     dy = g = dx = dy_copy;
   }
+  const auto kernel = ADDNORM_KERNEL(T, differentiate_set<T>);
   const SetBackward<T> job{options, args, sets};
   parallel_for(sets.rows, row_grain(sets.cols()), [&](std::size_t r) {
     const std::size_t at = r * sets.cols();
-    set_kernels<T>().backward(job, r, s + at, dy + at, g + at, dx + at);
+    kernel(job, r, s + at, dy + at, g + at, dx + at);
   });
   const ParameterParts<T> parts = parameter_parts(args, sets);
   const T output_scale = static_cast<T>(options.output_scale);

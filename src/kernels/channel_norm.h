@@ -68,11 +68,4 @@ using SetForward = SetJob<AddNormForward<T>>;
 template <typename T>
 using SetBackward = SetJob<AddNormBackward<T>>;
 
-template <typename T>
-struct SetKernels {
-  void (*forward)(const SetForward<T>&, std::size_t row, const T* x, T* y);
-  /// g is memory for γ·dy.
-  void (*backward)(const SetBackward<T>&, std::size_t row, const T* x, const T* dy, T* g, T* dx);
-};
-
 }  // namespace addnorm::kernels

@@ -2,9 +2,14 @@
 
 #include "base/parallel.h"
 #include "kernels/check.h"
-#include "kernels/kernel_table.h"
+#include "kernels/dispatch.h"
+#include "kernels/storages.h"
 
 namespace addnorm::kernels {
+
+ADDNORM_DECLARE_KERNEL(template <typename From, typename To>
+                       void convert_values(const From* from, To* to, std::size_t n);)
+
 namespace {
 
 template <typename From, typename To, typename Kernel>
@@ -18,11 +23,11 @@ void convert_rows(MatrixView<const From> from, MatrixView<To> to, const Kernel& 
 
 template <>
 void convert(MatrixView<const float> from, MatrixView<BFloat16> to) {
-  convert_rows(from, to, kernels().convert.narrow);
+  convert_rows(from, to, ADDNORM_KERNEL(float, convert_values<float, BFloat16>));
 }
 template <>
 void convert(MatrixView<const BFloat16> from, MatrixView<float> to) {
-  convert_rows(from, to, kernels().convert.widen);
+  convert_rows(from, to, ADDNORM_KERNEL(float, convert_values<BFloat16, float>));
 }
 
 }  // namespace addnorm::kernels

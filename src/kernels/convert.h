@@ -9,9 +9,4 @@ namespace addnorm::kernels {
 template <typename From, typename To>
 void convert(MatrixView<const From> from, MatrixView<To> to);
 
-struct ConvertKernels {
-  void (*narrow)(const float* from, BFloat16* to, std::size_t n);
-  void (*widen)(const BFloat16* from, float* to, std::size_t n);
-};
-
 }  // namespace addnorm::kernels

@@ -6,32 +6,17 @@
 #include <string>
 
 #include "base/require.h"
-#include "kernels/kernel_table.h"
+#include "kernels/dispatch.h"
 
 namespace addnorm::kernels {
-
-// CMake generates a file with ADDNORM_SET(name, Highway's target, its namespace) for each
-// instruction set that this library was built with, the widest first and the baseline last.
-#define ADDNORM_SET(name, target, space) \
-  namespace space {                      \
-  const KernelTable& kernel_table();     \
-  }
-#include "kernels/instruction_sets.inc"
-#undef ADDNORM_SET
 
 namespace {
 
 struct InstructionSet {
   std::string_view name;
   std::int64_t target;
-  const KernelTable& (*kernels)();
 };
-#define ADDNORM_SET(name, target, space) {name, target, &space::kernel_table},
-constexpr InstructionSet kAll[] = {
-#include "kernels/instruction_sets.inc"
-};
-#undef ADDNORM_SET
-constexpr const InstructionSet& kBaseline = kAll[std::size(kAll) - 1];
+constexpr InstructionSet kAll[] = {ADDNORM_SET_NAMES};
 
 #if HWY_ARCH_WASM  // WebAssembly has one instruction set, and no environment
 const char* wanted() {
@@ -46,21 +31,18 @@ const char* wanted() {
 }
 bool is_usable(const InstructionSet& set) {
   static const std::int64_t targets = hwy::SupportedTargets();
-  return &set == &kBaseline || (set.target & targets) != 0;
+  const bool is_baseline = &set == std::end(kAll) - 1;
+  return is_baseline || (set.target & targets) != 0;
 }
 #endif
 
-struct Chosen {
-  const InstructionSet* set;
-  const KernelTable* kernels;
-};
-Chosen chosen = {};
+const InstructionSet* chosen = nullptr;
 
 /// Chooses a set; an empty name means the best one that is usable.
 void use(std::string_view where, std::string_view name) {
   for (const InstructionSet& set : kAll) {
     if (!is_usable(set) || !(name.empty() || set.name == name)) continue;
-    chosen = {&set, &set.kernels()};
+    chosen = &set;
     return;
   }
   fail(fmt::format("{}: there is no instruction set '{}' here, there are {}", where, name,
@@ -78,14 +60,9 @@ void choose_at_first() {
 
 }  // namespace
 
-const KernelTable& kernels() {
+std::size_t set_in_use() {
   choose_at_first();
-  return *chosen.kernels;
-}
-
-const KernelTable& baseline_kernels() {
-  static const KernelTable& table = kBaseline.kernels();
-  return table;
+  return static_cast<std::size_t>(chosen - kAll);
 }
 
 std::string_view instruction_sets() {
@@ -103,7 +80,7 @@ std::string_view instruction_sets() {
 
 std::string_view instruction_set() {
   choose_at_first();
-  return chosen.set->name;
+  return chosen->name;
 }
 
 void use_instruction_set(std::string_view name) {

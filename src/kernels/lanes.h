@@ -213,11 +213,6 @@ void check_lanes_backward(std::string_view where, const LanesBackward<S, B>& arg
   memory.write("workspace", args.workspace);
 }
 
-/// Computes rows begin … end − 1.
-template <typename S, typename B>
-using LaneRowsForward = void (*)(const LanesForward<S, B>&, const Plan&, std::size_t begin,
-                                 std::size_t end);
-
 /// Memory for some rows' terms of the gradients of parameters; null: not wanted.
 template <typename V>
 struct LaneSums {
@@ -227,11 +222,5 @@ struct LaneSums {
   V* write = nullptr;
   V* read = nullptr;
 };
-
-/// Computes rows begin … end − 1.
-template <typename S, typename B>
-using LaneRowsBackward = void (*)(const LanesBackward<S, B>&, const Plan&,
-                                  const LaneSums<Arithmetic<S>>&, std::size_t begin,
-                                  std::size_t end);
 
 }  // namespace addnorm::kernels

@@ -1,12 +1,20 @@
 #include "addnorm/lanes.h"
 #include "base/parallel.h"
 #include "kernels/block_sums.h"
-#include "kernels/kernel_table.h"
+#include "kernels/dispatch.h"
 #include "kernels/lanes.h"
 #include "kernels/plan.h"
+#include "kernels/storages.h"
 #include "kernels/verbose.h"
 
 namespace addnorm::kernels {
+
+/// Computes rows begin … end − 1.
+ADDNORM_DECLARE_KERNEL(template <typename S, typename B>
+                       void lane_rows_backward(const LanesBackward<S, B>&, const Plan&,
+                                               const LaneSums<Arithmetic<S>>&, std::size_t begin,
+                                               std::size_t end);)
+
 namespace {
 
 template <typename S, typename B>
@@ -107,8 +115,7 @@ void lanes_backward(const LanesBackward<S, B>& args, std::size_t threads) {
   const kernels::Problem problem = kernels::problem_of(args);
   const kernels::Plan plan = kernels::plan_call(problem);
   const kernels::VerboseCall verbose("lanes_backward", problem, plan, args.forward.x.lanes);
-  const auto kernel =
-      std::get<kernels::LaneRowsBackward<S, B>>(kernels::kernels_of<S>().lanes_backward);
+  const auto kernel = ADDNORM_KERNEL(S, lane_rows_backward<S, B>);
   parallel_for(blocks.count, 1, [&](std::size_t b) {
     kernel(wanted, plan, workspace.of_block(b), b * blocks.rows,
            std::min(rows, (b + 1) * blocks.rows));

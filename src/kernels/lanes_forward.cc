@@ -1,11 +1,18 @@
 #include "addnorm/lanes.h"
 #include "base/parallel.h"
-#include "kernels/kernel_table.h"
+#include "kernels/dispatch.h"
 #include "kernels/lanes.h"
 #include "kernels/plan.h"
+#include "kernels/storages.h"
 #include "kernels/verbose.h"
 
 namespace addnorm::kernels {
+
+/// Computes rows begin … end − 1.
+ADDNORM_DECLARE_KERNEL(template <typename S, typename B>
+                       void lane_rows_forward(const LanesForward<S, B>&, const Plan&,
+                                              std::size_t begin, std::size_t end);)
+
 namespace {
 
 template <typename S, typename B>
@@ -36,8 +43,7 @@ void lanes_forward(const LanesForward<S, B>& args, std::size_t threads) {
   const kernels::Problem problem = kernels::problem_of(args);
   const kernels::Plan plan = kernels::plan_call(problem);
   const kernels::VerboseCall verbose("lanes_forward", problem, plan, args.x.lanes);
-  const auto kernel =
-      std::get<kernels::LaneRowsForward<S, B>>(kernels::kernels_of<S>().lanes_forward);
+  const auto kernel = ADDNORM_KERNEL(S, lane_rows_forward<S, B>);
   parallel_ranges(args.x.rows, row_grain(args.x.lanes * args.x.features), 1,
                   [&](std::size_t begin, std::size_t end) { kernel(args, plan, begin, end); });
 }

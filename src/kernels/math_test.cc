@@ -1,8 +1,9 @@
+#include "kernels/simd/math.h"
+
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "kernels/simd/math.h"
 #include "support/compare.h"
 
 // This tests one instruction set; the others have the same bits (instruction_set_test.cc).

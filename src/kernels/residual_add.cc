@@ -2,8 +2,21 @@
 
 #include "base/parallel.h"
 #include "kernels/column_sums.h"
+#include "kernels/dispatch.h"
 #include "kernels/dropout.h"
-#include "kernels/kernel_table.h"
+#include "kernels/storages.h"
+
+namespace addnorm::kernels {
+
+/// Both compute rows begin … end − 1.
+ADDNORM_DECLARE_KERNEL(template <typename S, typename B>
+                       void add_rows(const ResidualAdd<S, B>&, const MatrixView<S>& sum,
+                                     std::size_t begin, std::size_t end);)
+ADDNORM_DECLARE_KERNEL(template <typename S, typename B>
+                       void branch_rows(const ResidualAddBackward<S, B>&, std::size_t begin,
+                                        std::size_t end);)
+
+}  // namespace addnorm::kernels
 
 namespace addnorm {
 
@@ -14,7 +27,7 @@ void residual_add(const ResidualAdd<S, B>& add, MatrixView<S> sum, std::size_t t
   kernels::check_shape("residual_add", "sum", sum, add.x.rows, add.x.cols);
   kernels::ArgumentMemory memory("residual_add");
   memory.write("sum", sum, kernels::read_inputs(add, memory));
-  const auto kernel = std::get<kernels::AddRows<S, B>>(kernels::kernels_of<S>().add);
+  const auto kernel = ADDNORM_KERNEL(S, add_rows<S, B>);
   parallel_ranges(add.x.rows, row_grain(add.x.cols), 1,
                   [&](std::size_t begin, std::size_t end) { kernel(add, sum, begin, end); });
 }
@@ -56,7 +69,7 @@ void residual_add_backward(const ResidualAddBackward<S, B>& args, std::size_t th
     });
   }
   if (args.d_branch.empty()) return;
-  const auto kernel = std::get<kernels::BranchRows<S, B>>(kernels::kernels_of<S>().branch);
+  const auto kernel = ADDNORM_KERNEL(S, branch_rows<S, B>);
   parallel_ranges(rows, row_grain(cols), 1,
                   [&](std::size_t begin, std::size_t end) { kernel(args, begin, end); });
 }

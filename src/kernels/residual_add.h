@@ -34,11 +34,4 @@ ArgumentMemory::Set read_inputs(const ResidualAdd<S, B>& add, ArgumentMemory& me
   return memory.read("x", add.x) | memory.read("branch", add.branch);
 }
 
-/// Computes rows begin … end − 1.
-template <typename S, typename B>
-using AddRows = void (*)(const ResidualAdd<S, B>&, const MatrixView<S>& sum, std::size_t begin,
-                         std::size_t end);
-template <typename S, typename B>
-using BranchRows = void (*)(const ResidualAddBackward<S, B>&, std::size_t begin, std::size_t end);
-
 }  // namespace addnorm::kernels

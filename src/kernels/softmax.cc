@@ -4,30 +4,29 @@
 #include <limits>
 
 #include "kernels/check.h"
-#include "kernels/kernel_table.h"
+#include "kernels/dispatch.h"
+#include "kernels/storages.h"
 
 namespace addnorm::kernels {
-namespace {
 
-template <typename T>
-const SoftmaxKernels<T>& softmax_kernels() {
-  return std::get<SoftmaxKernels<T>>(kernels_of<T>().softmax);
-}
-
-}  // namespace
+ADDNORM_DECLARE_KERNEL(template <typename T> SoftmaxSum<T> terms(const T* x, std::size_t n,
+                                                                 T* terms);)
+ADDNORM_DECLARE_KERNEL(template <typename T> void softmax(const SoftmaxRow<T>&);)
+ADDNORM_DECLARE_KERNEL(template <typename T>
+                       void softmax_gradient(const T* p, std::size_t n, T* dp);)
 
 template <typename T>
 void softmax_row(const SoftmaxRow<T>& row) {
-  softmax_kernels<T>().softmax(row);
+  ADDNORM_KERNEL(T, softmax<T>)(row);
 }
 template <typename T>
 void softmax_row_backward(std::span<const T> p, std::span<T> dp) {
-  softmax_kernels<T>().gradient(p.data(), p.size(), dp.data());
+  ADDNORM_KERNEL(T, softmax_gradient<T>)(p.data(), p.size(), dp.data());
 }
 template <typename T>
 SoftmaxSum<T> softmax_terms(std::span<const T> x, std::span<T> terms) {
   check_optional_length("softmax_terms", "terms", terms, x.size());
-  return softmax_kernels<T>().terms(x.data(), x.size(), terms.data());
+  return ADDNORM_KERNEL(T, terms<T>)(x.data(), x.size(), terms.data());
 }
 
 #define ADDNORM_INSTANTIATE(T)                                          \

@@ -35,11 +35,4 @@ struct SoftmaxSum {
 template <typename T>
 SoftmaxSum<T> softmax_terms(std::span<const T> x, std::span<T> terms);
 
-template <typename T>
-struct SoftmaxKernels {
-  SoftmaxSum<T> (*terms)(const T* x, std::size_t n, T* terms);
-  void (*softmax)(const SoftmaxRow<T>&);
-  void (*gradient)(const T* p, std::size_t n, T* dp);
-};
-
 }  // namespace addnorm::kernels

@@ -8,9 +8,21 @@
 #include "kernels/block_sums.h"
 #include "kernels/check.h"
 #include "kernels/column_sums.h"
-#include "kernels/kernel_table.h"
+#include "kernels/dispatch.h"
+#include "kernels/storages.h"
 
 namespace addnorm::kernels {
+
+/// Both compute rows begin … end − 1.
+ADDNORM_DECLARE_KERNEL(template <typename S, typename B>
+                       void squash_rows_forward(const NormOptions&, const AddNormForward<S, B>&,
+                                                const MatrixView<const S>& s, std::size_t begin,
+                                                std::size_t end);)
+ADDNORM_DECLARE_KERNEL(template <typename S, typename B>
+                       void squash_rows_backward(const NormOptions&, const AddNormBackward<S, B>&,
+                                                 const SquashSums<Arithmetic<S>>&,
+                                                 std::size_t begin, std::size_t end);)
+
 namespace {
 
 /// Checks the arguments that forward and backward share.
@@ -42,7 +54,7 @@ void squash_forward(std::string_view where, const NormOptions& options,
     residual_add<S, B>(args.add, args.sum);
     s = args.sum;
   }
-  const auto kernel = std::get<SquashForwardRows<S, B>>(kernels_of<S>().squash_forward);
+  const auto kernel = ADDNORM_KERNEL(S, squash_rows_forward<S, B>);
   parallel_ranges(s.rows, row_grain(cols), 1, [&](std::size_t begin, std::size_t end) {
     kernel(options, args, s, begin, end);
   });
@@ -67,7 +79,7 @@ void squash_backward(std::string_view where, const NormOptions& options,
   const std::size_t size = blocks.count * cols;
   V* const sums = args.workspace.data();
   std::fill_n(sums, needed, V{0});
-  const auto kernel = std::get<SquashBackwardRows<S, B>>(kernels_of<S>().squash_backward);
+  const auto kernel = ADDNORM_KERNEL(S, squash_rows_backward<S, B>);
   parallel_for(blocks.count, 1, [&](std::size_t b) {
     V* const here = sums + b * cols;
     kernel(options, args, {here, here + size, here + 2 * size, here + 3 * size}, b * blocks.rows,

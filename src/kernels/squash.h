@@ -28,14 +28,4 @@ struct SquashSums {
   V* shift;
 };
 
-/// Computes rows begin … end − 1.
-template <typename S, typename B>
-using SquashForwardRows = void (*)(const NormOptions&, const AddNormForward<S, B>&,
-                                   const MatrixView<const S>& s, std::size_t begin,
-                                   std::size_t end);
-template <typename S, typename B>
-using SquashBackwardRows = void (*)(const NormOptions&, const AddNormBackward<S, B>&,
-                                    const SquashSums<Arithmetic<S>>&, std::size_t begin,
-                                    std::size_t end);
-
 }  // namespace addnorm::kernels

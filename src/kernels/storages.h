@@ -3,7 +3,6 @@
 /// The types that kernels are compiled for.
 
 #include <cstddef>
-#include <tuple>
 
 #include "addnorm/float16.h"
 
@@ -14,11 +13,9 @@ inline constexpr std::size_t kRowGroup = 4;
 
 /// The storage types of matrices: the residual stream, and branch and output. Double serves
 /// references and tests.
-#define ADDNORM_FOR_STORAGES(use)                                                     \
-  use(float, float) use(double, double) use(BFloat16, BFloat16) use(Float16, Float16) \
-      use(float, BFloat16) use(float, Float16)
-template <template <typename, typename> typename F>
-using PerStorage = std::tuple<F<float, float>, F<double, double>, F<BFloat16, BFloat16>,
-                              F<Float16, Float16>, F<float, BFloat16>, F<float, Float16>>;
+#define ADDNORM_FOR_FLOAT_STORAGES(use)                                                \
+  use(float, float) use(BFloat16, BFloat16) use(Float16, Float16) use(float, BFloat16) \
+      use(float, Float16)
+#define ADDNORM_FOR_STORAGES(use) ADDNORM_FOR_FLOAT_STORAGES(use) use(double, double)
 
 }  // namespace addnorm::kernels

@@ -1,5 +1,6 @@
+#include "kernels/activation.h"
+
 #include "kernels/simd/math.h"
-#include "kernels/simd/parts.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
@@ -129,13 +130,12 @@ void gradients(Activation activation, const ActivateBackward<V>& args) {
   with_activation(activation, [&](auto f) ADDNORM_BODY { gradient_rows(f, args); });
 }
 
-void fill_activation(KernelTable& table) {
-  const auto fill = [&]<typename V>() {
-    std::get<ActivationKernels<V>>(table.activation) = {&values<V>, &gradients<V>};
-  };
-  for_each_type(fill);
-  fill.template operator()<BFloat16>();
-}
+#define ADDNORM_INSTANTIATE(T)                                                            \
+  template void values(Activation, const MatrixView<const T>& x, const MatrixView<T>& y); \
+  template void gradients(Activation, const ActivateBackward<T>&);
+ADDNORM_FOR_TYPES(ADDNORM_INSTANTIATE)
+ADDNORM_INSTANTIATE(BFloat16)
+#undef ADDNORM_INSTANTIATE
 
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm::kernels

@@ -1,5 +1,5 @@
+#include "kernels/add_norm.h"
 #include "kernels/simd/backward_loops.h"
-#include "kernels/simd/parts.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
@@ -15,11 +15,12 @@ void rows_backward(const NormOptions& options, const AddNormBackward<S, B>& args
   if (plan.stores == Stores::kNonTemporal) hwy::FlushStream();
 }
 
-void fill_add_norm_backward(KernelTable& table) {
-  for_each_storage([&]<typename S, typename B>() {
-    std::get<BackwardRows<S, B>>(table.backward) = &rows_backward<S, B>;
-  });
-}
+#define ADDNORM_INSTANTIATE(S, B)                                                            \
+  template void rows_backward(const NormOptions&, const AddNormBackward<S, B>&, const Plan&, \
+                              std::size_t begin, std::size_t end, Arithmetic<S>* d_gamma,    \
+                              Arithmetic<S>* d_beta);
+ADDNORM_FOR_PAIRS(ADDNORM_INSTANTIATE)
+#undef ADDNORM_INSTANTIATE
 
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm::kernels

@@ -1,5 +1,5 @@
+#include "kernels/add_norm.h"
 #include "kernels/simd/forward_loops.h"
-#include "kernels/simd/parts.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
@@ -12,11 +12,11 @@ void rows_forward(const NormOptions& options, const AddNormForward<S, B>& args, 
   if (plan.stores == Stores::kNonTemporal) hwy::FlushStream();
 }
 
-void fill_add_norm_forward(KernelTable& table) {
-  for_each_storage([&]<typename S, typename B>() {
-    std::get<ForwardRows<S, B>>(table.forward) = &rows_forward<S, B>;
-  });
-}
+#define ADDNORM_INSTANTIATE(S, B)                                                          \
+  template void rows_forward(const NormOptions&, const AddNormForward<S, B>&, const Plan&, \
+                             std::size_t begin, std::size_t end);
+ADDNORM_FOR_PAIRS(ADDNORM_INSTANTIATE)
+#undef ADDNORM_INSTANTIATE
 
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm::kernels

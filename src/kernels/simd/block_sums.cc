@@ -1,5 +1,6 @@
+#include "kernels/block_sums.h"
+
 #include "kernels/simd/pack.h"
-#include "kernels/simd/parts.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
@@ -20,9 +21,10 @@ void add(const BlockSums<V>& job, std::size_t begin, std::size_t end) {
     store(total, to, count);
   });
 }
-void fill_block_sums(KernelTable& table) {
-  for_each_type([&]<typename V>() { std::get<AddBlocks<V>>(table.block_sums) = &add<V>; });
-}
+#define ADDNORM_INSTANTIATE(V) \
+  template void add(const BlockSums<V>&, std::size_t begin, std::size_t end);
+ADDNORM_FOR_TYPES(ADDNORM_INSTANTIATE)
+#undef ADDNORM_INSTANTIATE
 
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm::kernels

@@ -1,5 +1,6 @@
+#include "kernels/channel_norm.h"
+
 #include "kernels/simd/gradient.h"
-#include "kernels/simd/parts.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
@@ -131,11 +132,12 @@ void differentiate_set(const SetBackward<V>& b, std::size_t r, const V* x, const
   });
 }
 
-void fill_channel_norm(KernelTable& table) {
-  for_each_type([&]<typename V>() {
-    std::get<SetKernels<V>>(table.channel_norm) = {&normalize_set<V>, &differentiate_set<V>};
-  });
-}
+#define ADDNORM_INSTANTIATE(T)                                                                     \
+  template void normalize_set(const SetForward<T>&, std::size_t row, const T* x, T* y);            \
+  template void differentiate_set(const SetBackward<T>&, std::size_t row, const T* x, const T* dy, \
+                                  T* g, T* dx);
+ADDNORM_FOR_TYPES(ADDNORM_INSTANTIATE)
+#undef ADDNORM_INSTANTIATE
 
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm::kernels

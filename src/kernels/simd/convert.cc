@@ -1,5 +1,6 @@
+#include "kernels/convert.h"
+
 #include "kernels/simd/pack.h"
-#include "kernels/simd/parts.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
@@ -11,9 +12,8 @@ void convert_values(const From* from, To* to, std::size_t n) {
     store(load<kSmallPack<float>>(from + i, count), to + i, count);
   });
 }
-void fill_convert(KernelTable& table) {
-  table.convert = {&convert_values<float, BFloat16>, &convert_values<BFloat16, float>};
-}
+template void convert_values(const float*, BFloat16*, std::size_t);
+template void convert_values(const BFloat16*, float*, std::size_t);
 
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm::kernels

@@ -1,8 +1,8 @@
 #include "kernels/feature_vector.h"
+#include "kernels/lanes.h"
 #include "kernels/plan.h"
 #include "kernels/simd/gradient.h"
 #include "kernels/simd/lanes_loops.h"
-#include "kernels/simd/parts.h"
 #include "kernels/thread_memory.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -311,11 +311,12 @@ void lane_rows_backward(const LanesBackward<S, B>& args, const Plan& plan,
   if (plan.stores == Stores::kNonTemporal) hwy::FlushStream();
 }
 
-void fill_lanes_backward(KernelTable& table) {
-  for_each_storage([&]<typename S, typename B>() {
-    std::get<LaneRowsBackward<S, B>>(table.lanes_backward) = &lane_rows_backward<S, B>;
-  });
-}
+#define ADDNORM_INSTANTIATE(S, B)                                                     \
+  template void lane_rows_backward(const LanesBackward<S, B>&, const Plan&,           \
+                                   const LaneSums<Arithmetic<S>>&, std::size_t begin, \
+                                   std::size_t end);
+ADDNORM_FOR_PAIRS(ADDNORM_INSTANTIATE)
+#undef ADDNORM_INSTANTIATE
 
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm::kernels

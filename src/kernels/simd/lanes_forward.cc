@@ -1,7 +1,7 @@
 #include "kernels/feature_vector.h"
+#include "kernels/lanes.h"
 #include "kernels/plan.h"
 #include "kernels/simd/lanes_loops.h"
-#include "kernels/simd/parts.h"
 #include "kernels/thread_memory.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -143,11 +143,11 @@ void lane_rows_forward(const LanesForward<S, B>& args, const Plan& plan, std::si
   if (plan.stores == Stores::kNonTemporal) hwy::FlushStream();
 }
 
-void fill_lanes_forward(KernelTable& table) {
-  for_each_storage([&]<typename S, typename B>() {
-    std::get<LaneRowsForward<S, B>>(table.lanes_forward) = &lane_rows_forward<S, B>;
-  });
-}
+#define ADDNORM_INSTANTIATE(S, B)                                                            \
+  template void lane_rows_forward(const LanesForward<S, B>&, const Plan&, std::size_t begin, \
+                                  std::size_t end);
+ADDNORM_FOR_PAIRS(ADDNORM_INSTANTIATE)
+#undef ADDNORM_INSTANTIATE
 
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm::kernels

@@ -1,4 +1,5 @@
-#include "kernels/simd/parts.h"
+#include "kernels/residual_add.h"
+
 #include "kernels/simd/residual.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -52,12 +53,12 @@ void branch_rows(const ResidualAddBackward<S, B>& args, std::size_t begin, std::
   }
 }
 
-void fill_residual_add(KernelTable& table) {
-  for_each_storage([&]<typename S, typename B>() {
-    std::get<AddRows<S, B>>(table.add) = &add_rows<S, B>;
-    std::get<BranchRows<S, B>>(table.branch) = &branch_rows<S, B>;
-  });
-}
+#define ADDNORM_INSTANTIATE(S, B)                                                               \
+  template void add_rows(const ResidualAdd<S, B>&, const MatrixView<S>& sum, std::size_t begin, \
+                         std::size_t end);                                                      \
+  template void branch_rows(const ResidualAddBackward<S, B>&, std::size_t begin, std::size_t end);
+ADDNORM_FOR_PAIRS(ADDNORM_INSTANTIATE)
+#undef ADDNORM_INSTANTIATE
 
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm::kernels

@@ -1,5 +1,6 @@
+#include "kernels/softmax.h"
+
 #include "kernels/simd/math.h"
-#include "kernels/simd/parts.h"
 #include "kernels/simd/row.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -66,11 +67,12 @@ void softmax_gradient(const V* p, std::size_t n, V* dp) {
   });
 }
 
-void fill_softmax(KernelTable& table) {
-  for_each_type([&]<typename V>() {
-    std::get<SoftmaxKernels<V>>(table.softmax) = {&terms<V>, &softmax<V>, &softmax_gradient<V>};
-  });
-}
+#define ADDNORM_INSTANTIATE(T)                                       \
+  template SoftmaxSum<T> terms(const T* x, std::size_t n, T* terms); \
+  template void softmax(const SoftmaxRow<T>&);                       \
+  template void softmax_gradient(const T* p, std::size_t n, T* dp);
+ADDNORM_FOR_TYPES(ADDNORM_INSTANTIATE)
+#undef ADDNORM_INSTANTIATE
 
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm::kernels

@@ -1,7 +1,8 @@
+#include "kernels/squash.h"
+
 #include "kernels/constant_block.h"
 #include "kernels/feature_vector.h"
 #include "kernels/simd/math.h"
-#include "kernels/simd/parts.h"
 #include "kernels/thread_memory.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -146,12 +147,15 @@ void squash_rows_backward(const NormOptions& options, const AddNormBackward<S, B
   }
 }
 
-void fill_squash(KernelTable& table) {
-  for_each_storage([&]<typename S, typename B>() {
-    std::get<SquashForwardRows<S, B>>(table.squash_forward) = &squash_rows_forward<S, B>;
-    std::get<SquashBackwardRows<S, B>>(table.squash_backward) = &squash_rows_backward<S, B>;
-  });
-}
+#define ADDNORM_INSTANTIATE(S, B)                                                         \
+  template void squash_rows_forward(const NormOptions&, const AddNormForward<S, B>&,      \
+                                    const MatrixView<const S>& s, std::size_t begin,      \
+                                    std::size_t end);                                     \
+  template void squash_rows_backward(const NormOptions&, const AddNormBackward<S, B>&,    \
+                                     const SquashSums<Arithmetic<S>>&, std::size_t begin, \
+                                     std::size_t end);
+ADDNORM_FOR_PAIRS(ADDNORM_INSTANTIATE)
+#undef ADDNORM_INSTANTIATE
 
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm::kernels

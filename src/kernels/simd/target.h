@@ -13,9 +13,7 @@
 #ifdef ADDNORM_TARGET
 #undef HWY_TARGET
 #define HWY_TARGET ADDNORM_TARGET
-#define ADDNORM_IS_BASELINE false
 #else
-#define ADDNORM_IS_BASELINE true
 #if !HWY_ARCH_ARM && !HWY_ARCH_WASM  // loops over single values, with every compiler
 #undef HWY_TARGET
 #define HWY_TARGET HWY_SCALAR
@@ -23,3 +21,15 @@
 #endif
 
 #include <hwy/highway.h>
+
+#include "kernels/storages.h"
+
+/// The types that the kernels of this set are compiled for. Those of double serve references and
+/// tests, so the baseline alone has them.
+#ifdef ADDNORM_TARGET
+#define ADDNORM_FOR_TYPES(use) use(float)
+#define ADDNORM_FOR_PAIRS(use) ADDNORM_FOR_FLOAT_STORAGES(use)
+#else
+#define ADDNORM_FOR_TYPES(use) use(float) use(double)
+#define ADDNORM_FOR_PAIRS(use) ADDNORM_FOR_STORAGES(use)
+#endif
