@@ -3,7 +3,6 @@
 #include "base/parallel.h"
 #include "kernels/check.h"
 #include "kernels/dispatch.h"
-#include "kernels/storages.h"
 
 namespace addnorm::kernels {
 

@@ -9,7 +9,6 @@
 #include "addnorm/norm.h"
 #include "kernels/argument_memory.h"
 #include "kernels/check.h"
-#include "kernels/plan.h"
 #include "kernels/residual_add.h"
 
 namespace addnorm::kernels {

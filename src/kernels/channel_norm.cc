@@ -8,7 +8,6 @@
 #include "kernels/residual_add.h"
 #include "kernels/squash.h"
 #include "kernels/statistics.h"
-#include "kernels/storages.h"
 
 /// BatchNorm, InstanceNorm and GroupNorm as norms of rows. Values that are normalized together are
 /// contiguous in (N, C, S) for instance and group norms. For batch norm they become contiguous when

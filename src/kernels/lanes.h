@@ -8,7 +8,6 @@
 #include "kernels/aliasing.h"
 #include "kernels/argument_memory.h"
 #include "kernels/check.h"
-#include "kernels/plan.h"
 
 namespace addnorm::kernels {
 

@@ -5,7 +5,6 @@
 
 #include "kernels/check.h"
 #include "kernels/dispatch.h"
-#include "kernels/storages.h"
 
 namespace addnorm::kernels {
 

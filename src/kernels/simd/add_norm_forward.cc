@@ -1,4 +1,3 @@
-#include "kernels/add_norm.h"
 #include "kernels/simd/forward_loops.h"
 
 HWY_BEFORE_NAMESPACE();
