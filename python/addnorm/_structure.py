@@ -12,6 +12,10 @@ from torch import Tensor, nn
 
 HEADS = "num_attention_heads", "n_head", "num_heads", "n_heads", "heads"  # names of the number of heads
 NORM_CLASS = re.compile(r"norm|^rms", re.I)  # names of classes that normalize
+_NOT_OF_ROWS = nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.LocalResponseNorm, nn.Identity
+# Names of a norm's ε in configurations and modules.
+EPSILONS = ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "variance_epsilon",
+            "eps", "epsilon")
 
 
 def parent_of(name: str) -> str:
@@ -25,6 +29,18 @@ def is_within(name: str, outer: str) -> bool:
 def has_running_statistics(module: nn.Module) -> bool:
     """Whether a norm divides by statistics that it keeps, as BatchNorm and its frozen forms in DETR do."""
     return "running_mean" in module._buffers
+
+
+def may_normalize_rows(module: nn.Module) -> bool:
+    """Whether a module may be a norm over features: it has no child modules and no matrices, and it is not one of
+    PyTorch's norms over other axes."""
+    is_other = isinstance(module, _NOT_OF_ROWS) or has_running_statistics(module)
+    return not is_other and not any(True for _ in module.children()) and all(p.dim() < 2 for p in module.parameters())
+
+
+def is_norm_class(module: nn.Module) -> bool:
+    """Whether a module normalizes rows, by the names of its classes."""
+    return may_normalize_rows(module) and any(NORM_CLASS.search(kind.__name__) for kind in type(module).__mro__)
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:

@@ -36,11 +36,13 @@ TEST(BehaviourRules, JudgeWhatIsAboveTheirLimit) {
     double limit, sound, wrong;
     const char* severity;  // undeclared
     const char* declared;
+    const char* rule = name;
   };
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   const Case cases[] = {
       {"future-leak", 1e-5, 1e-5, 1.1e-5, "suspicious", "broken"},
       {"batch-leak", 1e-5, 1e-5, 1.1e-5, "suspicious", "broken"},
+      {"alone", 1e-5, 1e-5, 1.1e-5, "suspicious", "suspicious", "batch-leak"},
       {"padding-leak", 1e-4, 1e-4, 1.1e-4, "suspicious", "suspicious"},
       {"cache-mismatch", 1e-4, 1e-4, 1.1e-4, "broken", "broken"},
       {"eval-noise", 1e-4, 1e-4, 1.1e-4, "note", "suspicious"},
@@ -84,9 +86,9 @@ TEST(BehaviourRules, JudgeWhatIsAboveTheirLimit) {
     EXPECT_EQ(judged(check), "") << c.name;
     io::Check wrong = check;
     wrong.value = c.wrong;
-    EXPECT_EQ(judged(wrong), fmt::format("{}, {}", c.name, c.severity));
+    EXPECT_EQ(judged(wrong), fmt::format("{}, {}", c.rule, c.severity));
     wrong.declared = "it says so";
-    EXPECT_EQ(judged(wrong), fmt::format("{}, {}", c.name, c.declared));
+    EXPECT_EQ(judged(wrong), fmt::format("{}, {}", c.rule, c.declared));
   }
 }
 

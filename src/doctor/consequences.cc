@@ -46,10 +46,10 @@ bool are_near(const Finding& cause, const Finding& effect) {
   return !cause.module.empty() && is_within(effect.where, cause.module, '.');
 }
 
-/// Whether a norm mixes these, and the leak concerns the whole model or the norm's layer.
-bool leaks(const Finding& norm, const Finding& leak, std::string_view what) {
-  const bool mixes =
-      norm.shared_by.find(what) != std::string::npos || norm.shared_by == "everything";
+/// Whether a norm shares its statistics over this axis, and the leak concerns the whole model or
+/// the norm's layer.
+bool leaks(const Finding& norm, const Finding& leak, std::string_view axis) {
+  const bool mixes = norm.shared_axes.find(axis) != std::string::npos;
   return mixes && (leak.where == "output" || are_near(norm, leak));
 }
 

@@ -21,14 +21,14 @@ std::vector<std::string> folded(std::vector<Finding> findings) {
   return names;
 }
 
-Finding norm_over(std::string shared_by) {
+Finding norm_over(std::string axes) {
   Finding norm = finding("norm-axis", "layer 1, attention", "h.1");
-  norm.shared_by = std::move(shared_by);
+  norm.shared_axes = std::move(axes);
   return norm;
 }
 
 TEST(Consequences, StandBeneathTheirCause) {
-  EXPECT_THAT(folded({finding("future-leak", "output"), norm_over("tokens and features"),
+  EXPECT_THAT(folded({finding("future-leak", "output"), norm_over("tokens,features"),
                       finding("norm-kind", "final norm"), finding("padding-leak", "h.1")}),
               ElementsAre("norm-axis, layer 1, attention > future-leak, output > padding-leak, h.1",
                           "norm-kind, final norm"));
@@ -37,15 +37,15 @@ TEST(Consequences, StandBeneathTheirCause) {
 TEST(Consequences, LeaveLeaksThatANormDoesNotMake) {
   const std::vector<Finding> leaks{finding("future-leak", "output"),
                                    finding("batch-leak", "output")};
-  const auto left = [&](const std::string& shared_by) {
-    std::vector<Finding> findings{norm_over(shared_by)};
+  const auto left = [&](const std::string& axes) {
+    std::vector<Finding> findings{norm_over(axes)};
     findings.insert(findings.end(), leaks.begin(), leaks.end());
     return folded(findings).size();
   };
   EXPECT_EQ(left(""), 3u);  // of groups of features, maybe
   EXPECT_EQ(left("tokens"), 2u);
-  EXPECT_EQ(left("sequences and tokens"), 1u);
-  EXPECT_EQ(left("everything"), 1u);
+  EXPECT_EQ(left("sequences,tokens"), 1u);
+  EXPECT_EQ(left("sequences,tokens,features"), 1u);
   EXPECT_EQ(folded({norm_over("tokens"), finding("future-leak", "h.2.attn")}).size(), 2u);
 }
 

@@ -48,7 +48,7 @@ struct Finding {
   double measured = std::numeric_limits<double>::quiet_NaN();  ///< NaN: no single number
   double expected = std::numeric_limits<double>::quiet_NaN();
   /// For a norm over wrong axes: the axes that share its statistics, if known.
-  std::string shared_by = {};
+  std::string shared_axes = {};
   std::vector<std::string> leads_to =
       {};  ///< findings that follow from it: "gradient-missing, h.2.attn"
   std::vector<Remedy> remedies = {};  ///< in the order in which they are tried

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <string_view>
 
 #include "doctor/layers.h"
 #include "doctor/norm_fit.h"
@@ -11,6 +13,40 @@
 /// of its divisor, norm_place_rules.cc the places that need a norm.
 
 namespace addnorm::doctor {
+namespace {
+
+/// Returns axes of a profile as words: "tokens and features" for "tokens,features".
+std::string axis_words(std::string_view axes) {
+  if (axes == "sequences,tokens,features") return "everything";
+  std::string words(axes);
+  const std::size_t comma = words.find(',');
+  return comma == std::string::npos ? words : words.replace(comma, 1, " and ");
+}
+
+bool is_usual(std::string_view statistic) {
+  return statistic == "deviation" || statistic == "rms";
+}
+
+/// Returns NormFit::statistic as words.
+std::string_view statistic_words(std::string_view statistic) {
+  if (statistic == "deviation") return "the deviation";
+  if (statistic == "rms") return "the root mean square";
+  return statistic == "absolute_deviation" ? "the mean absolute deviation"
+                                           : "the mean absolute value";
+}
+
+/// Returns the power of a row's statistic as words: "the root of the deviation".
+std::string divisor_words(std::string_view statistic, double power) {
+  const double size = std::abs(power);
+  return fmt::format("{}{}{}", power < 0 ? "the reciprocal of " : "",
+                     size == 0.5 ? "the root of "
+                     : size == 2 ? "the square of "
+                     : size == 4 ? "the fourth power of "
+                                 : "",
+                     statistic_words(statistic));
+}
+
+}  // namespace
 
 void find_wrong_norm_axis(const Subject& subject, Findings& findings) {
   for_all_norms(subject, [&](const ProfileEntry& norm, const NormFit& fit) {
@@ -21,7 +57,7 @@ void find_wrong_norm_axis(const Subject& subject, Findings& findings) {
         {.rule = "norm-axis",
          .site = norm.site,
          .what = is_known
-                     ? fmt::format("takes its statistics over {}", fit.statistics_over)
+                     ? fmt::format("takes its statistics over {}", axis_words(fit.statistics_over))
                      : fmt::format("{:.0f} % of its output is not γ ⊙ (row − centre)/divisor + β",
                                    100 * unexplained),
          .because = "one mean and one standard deviation for each token, of its features alone",
@@ -29,21 +65,20 @@ void find_wrong_norm_axis(const Subject& subject, Findings& findings) {
                 "one number; look for what else changes its output",
          .measured = unexplained,
          .expected = 0,
-         .shared_by = fit.statistics_over});
+         .shared_axes = fit.statistics_over});
   });
 }
 
 void find_wrong_statistics(const Subject& subject, Findings& findings) {
   for_all_norms(subject, [&](const ProfileEntry& norm, const NormFit& fit) {
-    if (fit.divides_by.empty()) return;
+    if (fit.statistic.empty()) return;
     const bool is_declared =
         subject.profile.model.norm_at(norm.site.layer).kind && !is_norm_in_attention(norm.site);
-    const bool is_power = fit.divides_by.ends_with("the deviation") ||
-                          fit.divides_by.ends_with("the root mean square");
-    findings.push_back({.rule = is_power ? "norm-power" : "norm-kind",
+    findings.push_back({.rule = is_usual(fit.statistic) ? "norm-power" : "norm-kind",
                         .severity = is_declared ? Severity::kBroken : Severity::kSuspicious,
                         .site = norm.site,
-                        .what = fmt::format("divides each row by {}", fit.divides_by),
+                        .what = fmt::format("divides each row by {}",
+                                            divisor_words(fit.statistic, fit.power.value_or(1))),
                         .because = fit.centred.value_or(0) > 0.5
                                        ? "the root of the variance plus ε, as LayerNorm does"
                                        : "the root of the mean square plus ε, as RMSNorm does",

@@ -34,7 +34,8 @@ TEST(Rules, SeeNormsOverOtherAxesAndByOtherStatistics) {
   norm.statistics_over = "tokens";
   EXPECT_THAT(found(subject), ElementsAre("norm-axis, final norm"));
   norm.statistics_over = "";
-  norm.divides_by = "the mean absolute value";
+  norm.statistic = "absolute_value";
+  norm.power = 1;
   EXPECT_THAT(found(subject), ElementsAre("norm-kind, final norm"));
   EXPECT_EQ(diagnose(subject).at(0).what, "divides each row by the mean absolute value");
 }
@@ -114,7 +115,8 @@ TEST(Rules, TellACentredNormFromOneThatIsNot) {
   EXPECT_THAT(findings_of(find_wrong_norm_kind, with_norm({.centred = 0.51})).at(0).what,
               ::testing::StartsWith("subtracts 51 %"));
   const auto expected_as = [](std::optional<double> centred) {
-    return findings_of(find_wrong_statistics, with_norm({.centred = centred, .divides_by = "1"}))
+    return findings_of(find_wrong_statistics,
+                       with_norm({.centred = centred, .statistic = "absolute_deviation"}))
         .at(0)
         .because;
   };
@@ -326,9 +328,20 @@ TEST(Rules, NamePowersOverflowAndModulationsAroundZero) {
     subject.profile.entries = {{.site = {1, kAttention, Point::kBefore}, .norm = fit}};
     return first_found(rule, subject);
   };
-  EXPECT_EQ(judged(find_wrong_statistics, {.divides_by = "the reciprocal of the deviation"}),
-            "norm-power");
-  EXPECT_EQ(judged(find_wrong_statistics, {.divides_by = "the mean absolute value"}), "norm-kind");
+  EXPECT_EQ(judged(find_wrong_statistics, {.statistic = "deviation", .power = -1}), "norm-power");
+  EXPECT_EQ(judged(find_wrong_statistics, {.statistic = "rms", .power = 0.5}), "norm-power");
+  EXPECT_EQ(judged(find_wrong_statistics, {.statistic = "absolute_value", .power = 1}),
+            "norm-kind");
+  const auto divisor = [](const char* statistic, double power) {
+    return findings_of(find_wrong_statistics, with_norm({.statistic = statistic, .power = power}))
+        .at(0)
+        .what;
+  };
+  EXPECT_EQ(divisor("rms", 1), "divides each row by the root mean square");
+  EXPECT_EQ(divisor("deviation", -2),
+            "divides each row by the reciprocal of the square of the deviation");
+  EXPECT_EQ(divisor("absolute_value", 4),
+            "divides each row by the fourth power of the mean absolute value");
   EXPECT_EQ(judged(find_overflowing_norms, {}), "");
   EXPECT_EQ(judged(find_overflowing_norms, {.vanished = 1}), "norm-overflow");
   const auto modulated = [&](double mean, double std) {

@@ -94,13 +94,14 @@ constexpr Key<NormFit> kNormNumbers[] = {
     {"gamma_offset", &NormFit::gamma_offset},
     {"centred", &NormFit::centred},
     {"vanished", &NormFit::vanished},
+    {"power", &NormFit::power},
     {"modulation_mean", &NormFit::modulation_mean},
     {"modulation_std", &NormFit::modulation_std},
 };
 constexpr Key<NormFit, std::string> kNormTexts[] = {
     {"statistics_over", &NormFit::statistics_over},
     {"declared_norm", &NormFit::declared_norm},
-    {"divides_by", &NormFit::divides_by},
+    {"statistic", &NormFit::statistic},
 };
 
 void put(Json& line, const char* key, double value) {

@@ -82,7 +82,7 @@ TEST(Profile, ReadsTheFitsThatItHasWritten) {
        .sum = {{.from_x = 1, .unexplained = 0.1}},
        .lane = {{.carry_in = 1, .write = 0.2, .coefficients = "float32"}}},
       {.site = {0, attention, Point::kAfter},
-       .norm = {{.unexplained = 0, .divisor = divisor, .divides_by = "its maximum"}}}};
+       .norm = {{.unexplained = 0, .divisor = divisor, .statistic = "rms", .power = 2}}}};
   const std::string text = profile_json_lines({}, entries);
   const auto read = parse_profiles(text, "file").at(0).entries;
   EXPECT_EQ(profile_json_lines({}, read), text);

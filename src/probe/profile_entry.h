@@ -67,8 +67,12 @@ struct NormFit {
   std::optional<double> centred;       ///< centre over mean: 1 of LayerNorm, 0 of RMSNorm
   std::optional<double> gamma_offset;  ///< 0: Γ = γ, 1: Γ = 1 + γ
   std::optional<DivisorFit> divisor;
-  std::string statistics_over;     ///< axes that share a mean, if they are not a row's: "tokens"
-  std::string divides_by;          ///< statistic of a row that is neither deviation nor RMS
+  /// The axes that share a mean, if they are not a row's: some of "sequences,tokens,features".
+  std::string statistics_over;
+  /// The statistic of a row whose power is the divisor, if that is not a deviation or an RMS:
+  /// "deviation", "rms", "absolute_deviation" or "absolute_value".
+  std::string statistic;
+  std::optional<double> power;     ///< its exponent
   std::optional<double> vanished;  ///< 1: y is 0, and neither its rows nor γ are
   /// Mean and standard deviation of the factors, one for each feature, that a network computes for
   /// y.

@@ -333,6 +333,41 @@ class Image(nn.Module):
         return self.head(x.mean((2, 3)))
 
 
+class Separable(nn.Module):
+    """A block of convolutions over a stream of [sequences, features, tokens], as in SqueezeBERT."""
+
+    def __init__(self, is_post_norm):
+        super().__init__()
+        self.is_post_norm, self.norm_1, self.norm_2 = is_post_norm, nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.deep = nn.Conv1d(WIDTH, WIDTH, 3, padding=1, groups=WIDTH)
+        self.up, self.down = nn.Conv1d(WIDTH, 2 * WIDTH, 1), nn.Conv1d(2 * WIDTH, WIDTH, 1)
+
+    def forward(self, x):
+        for norm, branch in (self.norm_1, self.deep), (self.norm_2, lambda h: self.down(F.gelu(self.up(h)))):
+            if self.is_post_norm:
+                x = self.normalized(norm, x + branch(x))
+            else:
+                x = x + branch(self.normalized(norm, x))
+        return x
+
+    def normalized(self, norm, x):
+        return norm(x.transpose(1, 2)).transpose(1, 2)
+
+
+class Separables(nn.Module):
+    def __init__(self, is_post_norm):
+        super().__init__()
+        self.embedding = nn.Embedding(VOCABULARY, WIDTH)
+        self.layers = nn.ModuleList(Separable(is_post_norm) for _ in range(3))
+        self.head = nn.Linear(WIDTH, 10)
+
+    def forward(self, tokens):
+        x = self.embedding(tokens).transpose(1, 2)
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x.mean(2))
+
+
 class Mixed(PreNorm):
     """Different norms before attention and before the feed-forward."""
 
@@ -396,7 +431,9 @@ def of(layer, norm=None):
 SOUND = {
     "conformer": of(Conformer, nn.Identity), "U-net": UNet, "tokens first": TokensFirst, "one block": OneBlock,
     "resampler": Resampler, "norms of norms": of(Keel, nn.Identity), "two stacks": TwoStacks, "two kinds": of(Mixed),
-    "features first": of(FeaturesFirst), "image": Image, "windows": OfWindows, "lerp": of(Lerp), "young": Young,
+    "features first": of(FeaturesFirst), "image": Image, "windows": OfWindows,
+    "separable, pre": lambda: Separables(False), "separable, post": lambda: Separables(True),
+    "lerp": of(Lerp), "young": Young,
     "called by parts": lambda: CalledByParts(PreNorm() for _ in range(3)),
     "averaged": lambda: Averaged(PreNorm() for _ in range(3)),
     **{f"{name} behind layers": of(lambda change=change: Behind(change), RMSNorm) for name, change in CHANGES.items()},
@@ -459,6 +496,13 @@ class OfPairs(Model):
         for layer in self.layers:
             x, pairs = layer(x, pairs)
         return x
+
+
+@pytest.mark.parametrize("is_post_norm", [False, True])
+def test_names_a_norm_over_tokens_in_a_stream_of_features_first(is_post_norm):
+    model = made(Separables, is_post_norm)
+    model.layers[1].normalized = lambda norm, x: (x - x.mean(2, keepdim=True)) / x.std(2, keepdim=True)
+    assert any("layer 1" in line for line in found(check(model)))
 
 
 def test_says_that_a_second_stream_was_not_measured():

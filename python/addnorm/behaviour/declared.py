@@ -10,10 +10,10 @@ from typing import Any, Iterator
 import torch
 from torch import Tensor, nn
 
-from .._structure import HEADS, entry, tensors_in
+from .._structure import EPSILONS, HEADS, entry, is_norm_class, tensors_in
 from .operators import DROPOUTS, PRODUCTS, SOFTMAX, argument, dropout_rate, multiple
 from .rerun import padding_mask
-from .structure import is_norm_class, places_of, relative_difference, rms, some
+from .structure import places_of, relative_difference, rms, some
 from .subject import Subject
 
 CASTS = {"to", "half", "bfloat16", "type"}
@@ -127,7 +127,7 @@ class Computed:
         known = {float(value) for key, value in _entries(self._s.config) if "eps" in key and isinstance(value, float)}
         odd: dict[float, list[str]] = {}
         for module, place in self._s.names.items():
-            epsilon = entry(module, "eps", "variance_epsilon", "epsilon") if is_norm_class(module) else None
+            epsilon = entry(module, *EPSILONS) if is_norm_class(module) else None
             if isinstance(epsilon, float) and not any(math.isclose(epsilon, e) for e in known | USUAL_EPSILONS):
                 odd.setdefault(epsilon, []).append(place)
         for epsilon, places in odd.items() if known else ():

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from .._sharded import local_part
-from .._structure import is_within, parent_of, tensors_in
+from .._structure import is_norm_class, is_within, parent_of, tensors_in
 from .._undo import Undo
-from .structure import is_norm_class, main_output, places_of, plural, rms, some
+from .structure import main_output, places_of, plural, rms, some
 from .subject import Calls, Subject, Unmeasured
 from .tracer import Targets
 

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from .._sharded import is_sharded
-from .._structure import tensors_in
-from .structure import is_norm_class
+from .._structure import is_norm_class, tensors_in
 from .subject import Subject
 
 ROWS = 64

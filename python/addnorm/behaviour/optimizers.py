@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from .._samples import RESOLUTION
-from .._structure import parent_of
+from .._structure import is_norm_class, parent_of
 from .gradients import cover
-from .structure import is_norm_class, is_linear_map, rms, some
+from .structure import is_linear_map, rms, some
 from .subject import Subject
 
 Groups = dict[int, tuple[Any, dict[str, Any]]]  # id of a parameter → its optimizer and its group

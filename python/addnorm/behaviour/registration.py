@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from .._structure import hidden_modules
+from .._structure import hidden_modules, is_norm_class
 from .._undo import Undo
-from .structure import is_norm_class
 from .subject import Subject
 
 

@@ -84,7 +84,7 @@ def measure_noise(s: Subject, output: Tensor) -> None:
 
 
 def measure_alone(s: Subject, output: Tensor) -> None:
-    """Adds batch-leak: the difference between the longest sequence of a padded batch and the same sequence alone. The
+    """Adds "alone", which batch-leak judges: the difference between the longest sequence of a padded batch and the same sequence alone. The
     model may have applied its mask to other sequences."""
     found = padding_mask(s)
     if found is None or bool(found[1].all()) or len(found[1]) < 2 or len(output) != len(found[1]) or _is_noisy(s):
@@ -93,7 +93,7 @@ def measure_alone(s: Subject, output: Tensor) -> None:
     if difference > _limit_of(s, difference, output) and _shares_batch(s):
         s.leave("batch-leak", SHARED)
         return
-    _add(s, "batch-leak", difference, output, where=found[0], detail="alone")
+    _add(s, "alone", difference, output, where=found[0])
 
 
 def _difference_alone(s: Subject, named: dict[str, Any], output: Tensor, kept: Tensor, copies: int = 1) -> float:

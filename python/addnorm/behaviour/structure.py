@@ -9,18 +9,7 @@ from typing import Any, Callable, Iterable
 import torch
 from torch import Tensor, nn
 
-from .._structure import NORM_CLASS, entry, has_running_statistics, parent_of, tensors_in
-
-_NOT_OF_ROWS = (nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.LocalResponseNorm, nn.Identity)
-
-
-def is_norm_class(module: nn.Module) -> bool:
-    """Returns whether a module normalizes rows, by the names of its classes and its parameters."""
-    if isinstance(module, _NOT_OF_ROWS) or has_running_statistics(module) or list(module.children()):
-        return False
-    named = any(NORM_CLASS.search(kind.__name__) for kind in type(module).__mro__)
-    return named and all(p.dim() < 2 for p in module.parameters())
-
+from .._structure import entry, parent_of, tensors_in
 
 def is_linear_map(module: nn.Module) -> bool:
     """Returns whether a module is a linear map, such as nn.Linear or GPT-2's Conv1D."""

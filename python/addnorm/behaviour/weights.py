@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from .._sharded import is_sharded
-from .._structure import entry, is_within, parent_of
-from .structure import is_linear_map, is_norm_class, plural, rms, some
+from .._structure import entry, is_norm_class, is_within, parent_of
+from .structure import is_linear_map, plural, rms, some
 from .subject import Subject
 
 MOST_VALUES = 2**20  # number of values from which a size is measured

@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 from torch import Tensor, nn
 
-from ..._structure import NORM_CLASS, has_running_statistics, tensors_in
+from ..._structure import is_norm_class, may_normalize_rows, tensors_in
 
 ATTENTION = re.compile(r"attn|attention|mha", re.I)
 NORM_NAME = re.compile(r"norm|^ln|_ln$", re.I)
@@ -77,13 +77,11 @@ def squashing(module: nn.Module) -> Optional[str]:
 
 def is_norm(name: str, module: nn.Module) -> bool:
     """Whether a module normalizes rows, or squashes values instead, by the name of its class or its own name."""
-    is_other = isinstance(module, (nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.Identity))
-    if is_other or has_running_statistics(module) or any(True for _ in module.children()):
-        return False
-    parameters = list(module.parameters())
-    is_simple = all(p.dim() < 2 for p in parameters)
-    return is_simple and bool(NORM_CLASS.search(type(module).__name__) or squashing(module) or
-                              parameters and NORM_NAME.search(name.rpartition(".")[2]))
+    def has_name() -> bool:
+        has_parameters = any(True for _ in module.parameters())
+        return has_parameters and NORM_NAME.search(name.rpartition(".")[2]) is not None
+
+    return is_norm_class(module) or may_normalize_rows(module) and (squashing(module) is not None or has_name())
 
 
 def is_of_other_axes(module: Optional[nn.Module]) -> bool:

@@ -29,11 +29,14 @@ def is_channels_first(tensor: Tensor, shape: torch.Size) -> bool:
 
 
 def features_last(x: Value, layers: Iterable[nn.Module]) -> Value:
-    """Returns an image as [batch, rows, columns, features] if its second axis counts input channels of convolutions."""
-    if x.tensor.dim() != 4 or x.shape[-1] == x.shape[1]:
+    """Returns an image as [batch, rows, columns, features], and a sequence as [batch, tokens, features], if the second
+    axis counts input channels of convolutions. In a sequence the last axis may count them as well: then it has the
+    features, as in layers that transpose before their convolution."""
+    kind = {3: nn.Conv1d, 4: nn.Conv2d}.get(x.tensor.dim())
+    if kind is None or x.shape[-1] == x.shape[1]:
         return x
-    channels = {m.in_channels for layer in layers for m in layer.modules() if isinstance(m, nn.Conv2d)}
-    if x.shape[1] not in channels:
+    channels = {m.in_channels for layer in layers for m in layer.modules() if isinstance(m, kind)}
+    if x.shape[1] not in channels or kind is nn.Conv1d and x.shape[-1] in channels:
         return x
     return Value(x.tensor.movedim(1, -1), alias_of=x)
 

@@ -13,15 +13,12 @@ from torch import Tensor
 from .batch import Numbers
 from .values import wide
 
-# Sets of axes of [sequences, tokens, features] that may share a mean and a variance: (name, axes).
-AXES: List[Tuple[str, Tuple[int, ...]]] = [
-    ("features", (2,)), ("tokens", (1,)), ("tokens and features", (1, 2)),
-    ("sequences and tokens", (0, 1)), ("everything", (0, 1, 2))]
-STATISTICS = ("the deviation", "the root mean square", "the mean absolute deviation", "the mean absolute value")
-# The names of the powers of a statistic.
-POWERS = {-2.0: "the reciprocal of the square of {}", -1.0: "the reciprocal of {}",
-          -0.5: "the reciprocal of the root of {}", 0.5: "the root of {}", 1.0: "{}", 2.0: "the square of {}",
-          4.0: "the fourth power of {}"}
+# Sets of axes of [sequences, tokens, features] that may share a mean and a variance.
+NAMES_OF_AXES = "sequences", "tokens", "features"
+AXES: List[Tuple[int, ...]] = [(2,), (1,), (1, 2), (0, 1), (0, 1, 2)]
+# The statistics of a row that a norm may divide by, by their names in a profile (NormFit::statistic), and the powers.
+STATISTICS = "deviation", "rms", "absolute_deviation", "absolute_value"
+POWERS = -2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 4.0
 
 
 def is_explained(fit: Numbers) -> bool:
@@ -40,11 +37,11 @@ def statistics_numbers(s: Tensor, y: Tensor, gamma: Optional[Tensor], beta: Opti
     if gamma is not None:
         form = gamma_offset + along_features(gamma)
         z = z / form.masked_fill(form == 0, 1)
-    return {**_axis_numbers(wide(s), z), **_divisor_numbers(wide(s).flatten(1, -2), z.flatten(1, -2))}
+    return {**_axis_numbers(wide(s), z), **_power_numbers(wide(s).flatten(1, -2), z.flatten(1, -2))}
 
 
 def read_statistics(numbers: Numbers, fit: Numbers, is_whole: bool) -> Numbers:
-    """Returns the numbers that replace `fit` in a profile: "statistics_over" (tokens, …) or "divides_by" (a statistic).
+    """Returns the numbers that replace `fit` in a profile: "statistics_over" (axes), or "statistic" and its "power".
     Returns {} if no other statistic explains more than a row's deviation or root mean square.
 
     is_whole: s contains every token of its sequences.
@@ -54,16 +51,15 @@ def read_statistics(numbers: Numbers, fit: Numbers, is_whole: bool) -> Numbers:
         return {"unexplained": fit["unexplained"], "statistics_over": axis}
     if fit["unexplained"] > 1e-2:
         return {}
-    found = _read_divisor(numbers, fit.get("centred", 1.0) > 0.5)
-    return {"unexplained": fit["unexplained"], "centred": fit.get("centred"), "divides_by": found} \
-        if found else {}
+    found = _read_statistic(numbers, fit.get("centred", 1.0) > 0.5)
+    return {"unexplained": fit["unexplained"], "centred": fit.get("centred"), **found} if found else {}
 
 
 def _axis_numbers(s: Tensor, z: Tensor) -> Dict[str, Tensor]:
     """Normalizes s over each set of axes, with and without centring. Returns factors to z and relative residuals."""
     every = (1, 2, 3)
     factors, lefts = [], []
-    for _, axes in AXES:
+    for axes in AXES:
         dims = tuple(axis + 1 for axis in axes)
         mean = s.mean(dims, keepdim=True)
         for centre in (mean, torch.zeros_like(mean)):
@@ -76,7 +72,8 @@ def _axis_numbers(s: Tensor, z: Tensor) -> Dict[str, Tensor]:
 
 def _read_axis(numbers: Numbers) -> str:
     left: Dict[str, float] = {}
-    for i, (name, _) in enumerate(AXES):
+    for i, axes in enumerate(AXES):
+        name = ",".join(NAMES_OF_AXES[axis] for axis in axes)
         for at in (2 * i, 2 * i + 1):
             # A large ε makes the divisor constant, and then every set of axes fits.
             if name == "features" or numbers["axis_factor"][at] > 0.5:
@@ -85,7 +82,7 @@ def _read_axis(numbers: Numbers) -> str:
     return best if left[best] < 0.02 and left[best] < 0.2 * left["features"] else "features"
 
 
-def _divisor_numbers(s: Tensor, z: Tensor) -> Dict[str, Tensor]:
+def _power_numbers(s: Tensor, z: Tensor) -> Dict[str, Tensor]:
     """Returns the relative distance of the rows' divisors from a multiple of each power of each statistic. The tensors
     are [sites, rows, features]."""
     mean = s.mean(-1, keepdim=True)
@@ -102,10 +99,10 @@ def _divisor_numbers(s: Tensor, z: Tensor) -> Dict[str, Tensor]:
             "divisor_is_positive": (divisor > 0).all(-1).double()}
 
 
-def _read_divisor(numbers: Numbers, is_centred: bool) -> Optional[str]:
-    """Returns the power of a statistic that the divisors are proportional to, or None."""
+def _read_statistic(numbers: Numbers, is_centred: bool) -> Dict[str, Any]:
+    """Returns the statistic, and its power, that the divisors are proportional to, or {}."""
     if not numbers["divisor_is_positive"]:
-        return None
+        return {}
     every = dict(zip(itertools.product(STATISTICS, POWERS), numbers["divisor_left"]))
     left: Dict[Any, float] = {}
     for name in STATISTICS:
@@ -114,8 +111,8 @@ def _read_divisor(numbers: Numbers, is_centred: bool) -> Optional[str]:
     sound = (STATISTICS[0 if is_centred else 1], 1.0)
     best = min(left, key=lambda key: left[key])
     if best == sound or left[best] > 0.05 or not left[best] < 0.2 * left.get(sound, 1.0):
-        return None
-    return POWERS[best[1]].format(best[0])
+        return {}
+    return {"statistic": best[0], "power": best[1]}
 
 
 # ---- Norms of queries and keys ---------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 from torch import nn
 
 from ..._core import family_facts
-from ..._structure import HEADS, entry, parent_of
+from ..._structure import EPSILONS, HEADS, entry, parent_of
 from ..find.layers import Element
 from ..find.names import ATTENTION, is_of_other_axes, is_projection, names_mhc, output_dim, squashing, weight_named
 from ..fit.batch import Numbers
@@ -19,10 +19,6 @@ from .profile import SeenSublayer
 
 PLACEMENTS = {"before": "pre", "after": "post", "before inside": "sandwich", "inside": "reordered",
               "": "none"}
-
-
-EPSILONS = ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "variance_epsilon",
-            "eps", "epsilon")
 
 
 class Declared:

@@ -57,6 +57,57 @@ class InnerNorm:
         return y if self._gamma is None else self._gamma * y
 
 
+class SumGradient:
+    """Fits the gradients that arrive at a sum's branch and stream as multiples of the sum's own gradient."""
+
+    def __init__(self, measured: Measured, rows: Rows, entry: Numbers, inner: Optional[InnerNorm], awaits_branch: bool,
+                 has_branch_gradient: bool, readers: Optional[List[Callable[[Tensor], Optional[Tensor]]]]) -> None:
+        """readers: one function for each other reader of the stream, which passes its gradient back to the stream; None
+        if this cannot be computed, and then the stream's gradient is not fitted."""
+        self._measured, self._rows, self._entry, self._inner = measured, rows, entry, inner
+        self._awaits_branch, self._has_branch_gradient, self._readers = awaits_branch, has_branch_gradient, readers
+        self._came: Dict[Any, Tensor] = {}  # gradients that arrived in this backward pass
+
+    def listen(self, key: Any, gradient: Optional[Gradient]) -> None:
+        """key: "sum", "norm", "branch", "x", or the number of a reader."""
+        if gradient is not None:
+            gradient.listeners.append(functools.partial(self._arrived, key))
+
+    def _arrived(self, key: Any, values: Tensor) -> None:
+        came = self._came
+        if key != "sum" and "sum" not in came:
+            return  # a gradient before the sum's comes from elsewhere
+        came[key] = wide(self._rows.like_stream(values.detach()))
+        if key == "norm" and self._inner is not None:
+            came.update(self._inner.through(came["sum"], came.pop("norm")))
+        elif key == "sum" and self._has_branch_gradient:
+            self._entry["grad_to_branch"] = 0.0  # the value if no gradient arrives
+        elif key == "branch":
+            self._fit("branch", {})
+        elif key == "x" and self._readers is not None:
+            back = [through(came[i]) for i, through in enumerate(self._readers) if i in came]
+            if all(b is not None for b in back):
+                self._fit("x", {"readers": torch.stack(back).sum(0)} if back else {})
+        if "x" in came and ("branch" in came or not self._awaits_branch):
+            came.clear()
+
+    def _fit(self, name: str, others: Dict[str, Tensor]) -> None:
+        came, total = self._came, self._came[name]
+        parts = {"sum": came["sum"], **others}
+        parts.update((key, came[key]) for key in ("norm of sum", "norm of normed") if key in came)
+        read = functools.partial(self._read, self._entry, name, list(parts), total.dtype, total.numel())
+        self._measured.fit(inner_products, [total, *parts.values()], read)
+        self._measured.run_fits(ENOUGH)
+
+    @staticmethod
+    def _read(entry: Numbers, name: str, parts: List[str], dtype: torch.dtype, count: int, numbers: Numbers) -> None:
+        """Stored until the end of the step, so it must not reference tensors."""
+        entry.pop(f"grad_to_{name}", None)
+        made_of = InnerProducts(numbers, parts, dtype, count).fit()
+        if made_of.get("unexplained", 1) < 0.02 and "from_sum" in made_of:
+            entry[f"grad_to_{name}"] = made_of["from_sum"]
+
+
 class Gradients:
     """The gradients of one stream."""
 
@@ -135,53 +186,17 @@ class Gradients:
         if is_branch_within:
             self._measured.miss_graph(sub.module)
         total, x = self.watch(sub.total), self.watch(self._whole(sub.x))
-        joined = self.watch(sub.joined)
-        is_told = not is_branch_within and not sub.joined.has_lost_edge
-        came: Dict[Any, Tensor] = {}
-        readers = self._readers(sub)
-
-        def arrived(key: Any, values: Tensor) -> None:
-            if key != "sum" and "sum" not in came:
-                return  # a gradient before the sum's comes from elsewhere
-            came[key] = wide(self._rows.like_stream(values.detach()))
-            if key == "norm":
-                came.update(inner.through(came["sum"], came.pop("norm")))
-            elif key == "sum" and is_told:
-                entry["grad_to_branch"] = 0.0  # the value if no gradient arrives
-            elif key == "branch":
-                pass_on("branch", {})
-            elif key == "x" and readers is not None:
-                back = [through(came[i]) for i, (_, through) in enumerate(readers) if i in came]
-                if all(b is not None for b in back):
-                    pass_on("x", {"readers": torch.stack(back).sum(0)} if back else {})
-            if "x" in came and ("branch" in came or joined is None):
-                came.clear()
-
-        def pass_on(name: str, others: Dict[str, Tensor]) -> None:
-            total, parts = came[name], {"sum": came["sum"], **others}
-            parts.update((key, came[key]) for key in ("norm of sum", "norm of normed") if key in came)
-            names, dtype, count = list(parts), total.dtype, total.numel()
-
-            def read(numbers: Numbers) -> None:  # stored until the end of the step, so it must not reference tensors
-                entry.pop(f"grad_to_{name}", None)
-                made_of = InnerProducts(numbers, names, dtype, count).fit()
-                if made_of.get("unexplained", 1) < 0.02 and "from_sum" in made_of:
-                    entry[f"grad_to_{name}"] = made_of["from_sum"]
-
-            self._fit(inner_products, [total, *parts.values()], read)
-            self._measured.run_fits(ENOUGH)
-
-        def listen(key: Any, gradient: Optional[Gradient]) -> None:
-            if gradient is not None:
-                gradient.listeners.append(functools.partial(arrived, key))
-
-        listen("sum", total)
+        joined, readers = self.watch(sub.joined), self._readers(sub)
+        has_branch_gradient = not is_branch_within and not sub.joined.has_lost_edge
+        shares = SumGradient(self._measured, self._rows, entry, inner, joined is not None, has_branch_gradient,
+                             None if readers is None else [through for _, through in readers])
+        shares.listen("sum", total)
         if inner is not None:
-            listen("norm", self.watch(inner.gave))
-        listen("branch", joined)
+            shares.listen("norm", self.watch(inner.gave))
+        shares.listen("branch", joined)
         for i, (output, _) in enumerate(readers or []):
-            listen(i, self.watch(output))
-        listen("x", x)
+            shares.listen(i, self.watch(output))
+        shares.listen("x", x)
 
     def _count(self, entry: Numbers) -> None:
         # A gradient of 0, as before a head of zeros, has no factor. The rule gradient-zero judges it.

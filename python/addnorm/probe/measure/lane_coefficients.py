@@ -18,7 +18,7 @@ PARTS = ("slice", "split", "split_with_sizes", "select", "narrow", "chunk")
 Rows = Callable[[Tensor], Tensor]  # selects the measured rows of [tokens, k]
 
 
-class Measured(NamedTuple):
+class LaneRows(NamedTuple):
     """The measured rows of a sum, and their precision."""
     before: Tensor  # [rows, lanes, features]
     branch: Tensor  # [rows, features]
@@ -50,7 +50,7 @@ def made_of(total: Sum) -> Iterator[Value]:
 # ---- The carry -------------------------------------------------------------------------------
 
 
-def find_carry(total: Sum, values: Measured, rows: Rows) -> Optional[SeenCarry]:
+def find_carry(total: Sum, values: LaneRows, rows: Rows) -> Optional[SeenCarry]:
     """Finds the last tensor that explains the sum as the carry, or whose transpose does. Returns None if none does."""
     n = values.before.shape[1]
     for value in made_of(total):
@@ -76,7 +76,7 @@ def computed_in(value: Value) -> str:
     return str(last.tensor.dtype).replace("torch.", "")
 
 
-def _as_carry(seen: Tensor, values: Measured) -> Optional[SeenCarry]:
+def _as_carry(seen: Tensor, values: LaneRows) -> Optional[SeenCarry]:
     turned = seen.transpose(1, 2)
     left = _left(values, seen), _left(values, turned)
     most = min(0.02, 30 * values.precision)
@@ -87,7 +87,7 @@ def _as_carry(seen: Tensor, values: Measured) -> Optional[SeenCarry]:
     return SeenCarry(turned if is_transpose and is_told else seen, is_transpose if is_told else None, "")
 
 
-def _left(values: Measured, carry: Tensor) -> float:
+def _left(values: LaneRows, carry: Tensor) -> float:
     """Returns the relative residual of the sum with a carry, after a fit to the branch."""
     rest, f = values.after - carry @ values.before, values.branch[:, None]
     rest = rest - (rest * f).sum(-1, keepdim=True) / f.square().sum(-1, keepdim=True).clamp(min=1e-300) * f

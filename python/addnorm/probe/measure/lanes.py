@@ -11,7 +11,7 @@ from ..find.lanes import Layout, Solution, precision_of, share, solve
 from ..find.parts import Sum
 from ..fit.batch import Numbers, fit_now
 from ..fit.values import activation_numbers, read_activation, wide
-from .lane_coefficients import Measured, SeenCarry, find_carry, find_gate
+from .lane_coefficients import LaneRows, SeenCarry, find_carry, find_gate
 
 IDLE = 1e-6  # a branch smaller than this share of the state does not determine its factor
 
@@ -30,7 +30,7 @@ class LaneMeasurement:
         """Returns the numbers of each lane. Those of the first lane include the numbers of all lanes together."""
         site = self._sum.lanes
         lanes = self._lanes(site.behind, self._sum.total.numbers)
-        values = Measured(
+        values = LaneRows(
             together(self._lanes(site.layout, site.before.numbers)), self._tokens(self._sum.branch.numbers),
             together(lanes), precision_of(self._sum.total, site.before, self._sum.branch))
         numbers = [read_activation(fit_now(activation_numbers, [rows], True), rows.shape, stride)
