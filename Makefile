@@ -145,7 +145,7 @@ lint: packages packages-lint packages-python $(NODE_MODULES) odr ## check format
 	@clang-format --dry-run -Werror $(SOURCES)
 	@$(NPM) run --silent lint
 	@mypy --strict --follow-imports=silent --cache-dir=build/mypy \
-	  --python-executable=/usr/bin/python3 python/addnorm/{__init__,array_functions,lab,norm_options,report}.py python/addnorm/integrations/{__init__,github,loggers}.py
+	  --python-executable=/usr/bin/python3 python/addnorm/{__init__,_arrays,_core,_kernels,_library,array_functions,lab,norm_options,report}.py python/addnorm/integrations/{__init__,github,loggers}.py
 	@cmake --preset release -B build/lint -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
 	  -DCMAKE_UNITY_BUILD=OFF -DADDNORM_COPIES_VECTORS=OFF >/dev/null  # the second is a GCC option that clang-tidy rejects
 	@printf '%s\n' $(TIDY) | xargs -P $$(nproc) -n 1 clang-tidy -p build/lint --quiet --extra-arg=-Wno-unknown-warning-option \

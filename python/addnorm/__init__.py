@@ -26,11 +26,7 @@ commands as functions that return plain data.
 
 from typing import TYPE_CHECKING, Any
 
-try:
-    from ._core import Error, __version__
-except ImportError as error:
-    from ._unloadable import explain
-    raise ImportError(explain(error)) from error
+from ._core import Error, __version__
 from .check import check
 from .lab import figure, figures, reproduce, study, trace
 from .norm_options import Norm

@@ -8,7 +8,8 @@ from typing import Any, Literal, NamedTuple, Protocol, Union, overload
 
 import numpy as np
 
-from . import _core
+from . import _kernels
+from ._library import Error
 from .norm_options import Norm, NormFields
 
 
@@ -31,7 +32,7 @@ class BFloat16:
         self.bits = bits
 
     def __dlpack__(self, stream: None = None) -> Any:
-        return _core.as_bfloat16(self.bits.__dlpack__())
+        return _kernels.as_bfloat16(self.bits.__dlpack__())
 
     def __dlpack_device__(self) -> Any:
         return self.bits.__dlpack_device__()
@@ -67,12 +68,12 @@ def _new(shape: tuple[int, ...], dtype: str, beside: Array) -> Result:
 
 
 def _new_statistics(x: Array) -> Result:
-    shape, dtype = _core.describe("x", x)
+    shape, dtype = _kernels.describe("x", x)
     return _new(shape[:-1] + (6,), _values(dtype), x)
 
 
 def _new_like(name: str, array: Array) -> Result:
-    return _new(*_core.describe(name, array), array)
+    return _new(*_kernels.describe(name, array), array)
 
 
 def _values(dtype: str) -> str:
@@ -81,7 +82,7 @@ def _values(dtype: str) -> str:
 
 
 def _per_feature(name: str, array: Array) -> Result:
-    shape, dtype = _core.describe(name, array)
+    shape, dtype = _kernels.describe(name, array)
     return _new(shape[-1:], _values(dtype), array)
 
 
@@ -96,7 +97,7 @@ def _dropout(probability: float, seed: int, offset: int) -> Dropout:
         raise TypeError(f"dropout is {probability!r}, must be a number")
     for name, value in (("seed", seed), ("offset", offset)):
         if not isinstance(value, (int, np.integer)) or not 0 <= value < 2**64:
-            raise _core.Error(f"{name} is {value!r}, must be an integer from 0 to 2**64 - 1")
+            raise Error(f"{name} is {value!r}, must be an integer from 0 to 2**64 - 1")
     return float(probability), int(seed), int(offset)
 
 
@@ -123,7 +124,7 @@ def add_norm(x: Array, branch: Array | None, gamma: Array | None = None, beta: A
         sum = _new_like("x", x)
     if out is None:
         out = _new_like("branch", x if branch is None else branch)
-    _core.add_norm(_fields(norm), x, branch, skip, gain, _dropout(dropout, seed, offset), gamma, beta,
+    _kernels.add_norm(_fields(norm), x, branch, skip, gain, _dropout(dropout, seed, offset), gamma, beta,
                    sum, out, statistics, 0)
     return AddNorm(out, sum, statistics)
 
@@ -148,7 +149,7 @@ def add_norm_backward(dy: Array, s: Array, statistics: Array, gamma: Array | Non
     d_gamma, d_beta = _per_feature("s", s), _per_feature("s", s)
     if dx is None:
         dx = _new_like("s", s)
-    _core.add_norm_backward(_fields(norm), dy, s, statistics, gamma, d_residual, skip, dx, d_gamma,
+    _kernels.add_norm_backward(_fields(norm), dy, s, statistics, gamma, d_residual, skip, dx, d_gamma,
                             d_beta, 0)
     return dx, d_gamma, d_beta
 
@@ -162,7 +163,7 @@ def residual_add(x: Array, branch: Array | None, *, skip: Factor = None, gain: F
     """
     if out is None:
         out = _new_like("x", x)
-    _core.residual_add(x, branch, skip, gain, _dropout(dropout, seed, offset), out)
+    _kernels.residual_add(x, branch, skip, gain, _dropout(dropout, seed, offset), out)
     return out
 
 
@@ -183,7 +184,7 @@ def residual_add_backward(d_sum: Array, x: Array, branch: Array, *, skip: Factor
     d_skip[...] = d_gain[...] = 0
     if d_branch is None:
         d_branch = _new_like("branch", branch)
-    _core.residual_add_backward(d_sum, x, branch, skip, gain, _dropout(dropout, seed, offset),
+    _kernels.residual_add_backward(d_sum, x, branch, skip, gain, _dropout(dropout, seed, offset),
                                 d_branch, d_skip, d_gain)
     return d_branch, d_skip, d_gain
 
@@ -217,9 +218,9 @@ def _lane_norm(norm: LaneNorm, eps: float) -> NormFields | None:
 def _made_lanes(x: Array, carry: Array | None) -> int:
     """Returns the number of lanes of X′."""
     name, array = ("x", x) if carry is None else ("carry", carry)
-    shape, _ = _core.describe(name, array)
+    shape, _ = _kernels.describe(name, array)
     if len(shape) < 2:
-        raise _core.Error(f"{name} has the shape {shape}, must have two axes or more")
+        raise Error(f"{name} has the shape {shape}, must have two axes or more")
     return shape[-2]
 
 
@@ -250,16 +251,16 @@ def lanes(x: Array, branch: Array | None, carry: Array | None, write: Array | No
     lanes_backward. Errors as in add_norm.
     """
     made = _made_lanes(x, carry)
-    shape, dtype = _core.describe("x", x)
+    shape, dtype = _kernels.describe("x", x)
     rows, features = shape[:-2], shape[-1:]
     if read is not None and out is None:
-        out_dtype = dtype if branch is None else _core.describe("branch", branch)[1]
+        out_dtype = dtype if branch is None else _kernels.describe("branch", branch)[1]
         out = _new(rows + features, out_dtype, x)
     statistics = None if norm is None else _new(rows + (6,), _values(dtype), x)
     mixes = carry is not None or branch is not None or sum is not None
     if mixes and sum is None:
         sum = _new(rows + (made,) + features, dtype, x)
-    _core.lanes(_lane_norm(norm, eps), x, branch, carry, write, read, _dropout(dropout, seed, offset),
+    _kernels.lanes(_lane_norm(norm, eps), x, branch, carry, write, read, _dropout(dropout, seed, offset),
                 gamma, beta, made, sum, out, statistics)
     return Lanes(sum if mixes else x, out, statistics)
 
@@ -290,15 +291,15 @@ def lanes_backward(d_sum: Array | None, dy: Array | None, x: Array, branch: Arra
     if branch is not None and d_branch is None:
         d_branch = _new_like("branch", branch)
 
-    _, dtype = _core.describe("x", x)
+    _, dtype = _kernels.describe("x", x)
 
     def like(name: str, mix: Array | None) -> Result:
-        return None if mix is None else _new(_core.describe(name, mix)[0], _values(dtype), x)
+        return None if mix is None else _new(_kernels.describe(name, mix)[0], _values(dtype), x)
 
     d_carry, d_write, d_read = like("carry", carry), like("write", write), like("read", read)
     d_gamma = None if norm is None else _per_feature("x", x)
     d_beta = None if norm is None else _per_feature("x", x)
-    _core.lanes_backward(_lane_norm(norm, eps), d_sum, dy, x, branch, carry, write, read, statistics,
+    _kernels.lanes_backward(_lane_norm(norm, eps), d_sum, dy, x, branch, carry, write, read, statistics,
                          _dropout(dropout, seed, offset), gamma, made, dx, d_branch, d_carry, d_write,
                          d_read, d_gamma, d_beta)
     return LanesGradients(dx, d_branch, d_carry, d_write, d_read, d_gamma, d_beta)
@@ -308,7 +309,7 @@ def _norm(x: Array, gamma: Array | None, beta: Array | None, norm: Norm, out: Ar
           return_statistics: bool) -> Any:
     y = _new_like("x", x) if out is None else out
     statistics = _new_statistics(x) if return_statistics else None
-    _core.add_norm(_fields(norm), x, None, None, None, (0.0, 0, 0), gamma, beta, None, y, statistics, 0)
+    _kernels.add_norm(_fields(norm), x, None, None, None, (0.0, 0, 0), gamma, beta, None, y, statistics, 0)
     return (y, statistics) if return_statistics else y
 
 
@@ -394,7 +395,7 @@ def derf_backward(dy: Array, x: Array, gamma: Array | None = None, *, alpha: Fac
 def _squash(kind: str, x: Array, gamma: Array | None, beta: Array | None, alpha: Factor, shift: Factor,
             out: Array | None) -> Result:
     y = _new_like("x", x) if out is None else out
-    _core.squash(kind, x, alpha, shift, gamma, beta, y, 0)
+    _kernels.squash(kind, x, alpha, shift, gamma, beta, y, 0)
     return y
 
 
@@ -402,8 +403,8 @@ def _squash_backward(kind: str, dy: Array, x: Array, gamma: Array | None, alpha:
                      dx: Array | None) -> tuple[Result, Result, Result, Result, Result]:
     if dx is None:
         dx = _new_like("x", x)
-    values = _values(_core.describe("x", x)[1])
+    values = _values(_kernels.describe("x", x)[1])
     d_gamma, d_beta = _per_feature("x", x), _per_feature("x", x)
     d_alpha, d_shift = _new((1,), values, x), _new((1,), values, x)
-    _core.squash_backward(kind, dy, x, alpha, shift, gamma, dx, d_gamma, d_beta, d_alpha, d_shift, 0)
+    _kernels.squash_backward(kind, dy, x, alpha, shift, gamma, dx, d_gamma, d_beta, d_alpha, d_shift, 0)
     return dx, d_gamma, d_beta, d_alpha, d_shift

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
 from dataclasses import dataclass
 from typing import Literal
 
-from . import _core
+from ._library import Error, call
 
 NormFields = tuple[str, float, str, str, str, float]
+
+
+@functools.lru_cache(maxsize=64)
+def _check_names(kind: str, eps_at: str, variance: str, gamma_form: str) -> None:
+    call("check_norm", (kind, 0.0, eps_at, variance, gamma_form, 1.0))
 
 
 @dataclass(frozen=True)
@@ -36,11 +42,11 @@ class Norm:
             expects_number = name in ("eps", "output_scale")
             if not (is_number if expects_number else isinstance(value, str)):
                 raise TypeError(f"{name} is {value!r}, must be a {'number' if expects_number else 'string'}")
-        _core.check_norm(self.fields)
+        _check_names(self.kind, self.eps_at, self.variance, self.gamma_form)
         if not 0 <= self.eps <= 1e30:
-            raise _core.Error(f"eps is {self.eps!r}, must be from 0 to 1e30")
+            raise Error(f"eps is {self.eps!r}, must be from 0 to 1e30")
         if not math.isfinite(self.output_scale) or self.output_scale == 0:
-            raise _core.Error(f"output_scale is {self.output_scale!r}, must be finite and not 0")
+            raise Error(f"output_scale is {self.output_scale!r}, must be finite and not 0")
 
     @property
     def fields(self) -> NormFields:

@@ -45,7 +45,7 @@ with zipfile.ZipFile(wheel) as files:
     names = files.namelist()
     metadata = files.read(next(n for n in names if n.endswith(".dist-info/METADATA"))).decode()
     libraries = {n: files.read(n) for n in names if ".so" in n}
-for part in "addnorm/py.typed", "addnorm/_core.pyi", "addnorm/torch/__init__.py":
+for part in "addnorm/py.typed", "addnorm/_core.py", "addnorm/torch/__init__.py":
     check(part in names, f"{part} is missing")
 for line in f"Version: {addnorm.__version__}", "Requires-Python: >=3.9", "License-Expression: Apache-2.0":
     check(f"\n{line}\n" in metadata, f"its metadata does not say {line!r}")

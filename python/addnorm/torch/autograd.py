@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.utils.dlpack import to_dlpack
 
-from .. import _core
+from .. import _kernels
 from ..norm_options import NormFields
 from .formula import norm_in_pytorch, squash_in_pytorch, value_type
 from .tensors import are_readable, is_recorded
@@ -37,7 +37,7 @@ def forward(x: Tensor, branch: Tensor | None, gamma: Tensor | None, beta: Tensor
     s = None if branch is None else new_like(x)
     statistics = new_statistics(x, axes)
     of_x, of_branch, *of_factors, of_s, of_y = (_memory(t, axes) for t in (x, branch, gamma, beta, s, y))
-    _core.add_norm(fields, of_x, of_branch, None, None, (0.0, 0, 0), *of_factors, of_s, of_y,
+    _kernels.add_norm(fields, of_x, of_branch, None, None, (0.0, 0, 0), *of_factors, of_s, of_y,
                    _memory(statistics), torch.get_num_threads())
     return y, s, statistics
 
@@ -48,7 +48,7 @@ def backward(dy: Tensor, ds: Tensor | None, s: Tensor, statistics: Tensor, gamma
     dx = new_like(s)
     d_gamma, d_beta = (statistics.new_empty(s.shape[-axes:]) if wanted else None
                        for wanted in (wants_gamma, wants_beta))
-    _core.add_norm_backward(fields, _memory(dy, axes), _memory(s, axes), _memory(statistics), _memory(gamma, axes),
+    _kernels.add_norm_backward(fields, _memory(dy, axes), _memory(s, axes), _memory(statistics), _memory(gamma, axes),
                             _memory(ds, axes), None, _memory(dx, axes), _memory(d_gamma, axes),
                             _memory(d_beta, axes), torch.get_num_threads())
     return dx, d_gamma, d_beta
@@ -58,7 +58,7 @@ def squash(x: Tensor, alpha: Tensor, shift: Tensor | None, gamma: Tensor | None,
            kind: str) -> Tensor:
     """Returns y."""
     y = new_like(x)
-    _core.squash(kind, _memory(x), _memory(alpha), _memory(shift), _memory(gamma), _memory(beta),
+    _kernels.squash(kind, _memory(x), _memory(alpha), _memory(shift), _memory(gamma), _memory(beta),
                  _memory(y), torch.get_num_threads())
     return y
 
@@ -138,7 +138,7 @@ class DifferentiableSquash(Function):
         dx, d_alpha, d_shift, d_gamma, d_beta = gradients
         if dx is None:
             dx = new_like(x)
-        _core.squash_backward(ctx.kind, _memory(dy), _memory(x), _memory(alpha),
+        _kernels.squash_backward(ctx.kind, _memory(dy), _memory(x), _memory(alpha),
                               _memory(shift), _memory(gamma), _memory(dx), _memory(d_gamma),
                               _memory(d_beta), _memory(d_alpha), _memory(d_shift),
                               torch.get_num_threads())
