@@ -96,7 +96,7 @@ function heightOf(curves: readonly Curve[], width: number): number {
   return namesBeside(all, { width, height }) === null ? height + namesHeight(all, width) : height;
 }
 
-/** What the drawing marks or lacks, beside the caption. */
+/** Sentences that explain the marks of the drawing and name the curves that it cannot show. */
 function remarks(panel: LabPanel): string[] {
   const curves = [...panel.measured, ...panel.predicted];
   const isLog = panel.y.scale === 'log';
