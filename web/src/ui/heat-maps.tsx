@@ -5,7 +5,7 @@ import { useState } from 'preact/hooks';
 import { t } from '../language/text';
 import { Figure } from './figure';
 import { EDGE } from './line-chart';
-import { type Box, Label } from './marks';
+import { type Box, Label, LINE, Lines } from './marks';
 import { roundNumber } from './numbers';
 import { pointIn } from './pointer';
 import { linesOf, textWidth } from './text-width';
@@ -34,7 +34,6 @@ const BESIDE = 560; // from this width on, maps are side by side
 const GAP = 24; // between two maps
 const LARGEST_CELL = 30;
 const LEAST_EDGED = 7; // a smaller cell has no border
-const LINE = 15;
 
 export function HeatMaps(props: HeatMapsProps) {
   const { name, children } = props;
@@ -43,89 +42,69 @@ export function HeatMaps(props: HeatMapsProps) {
       name={t`${name}. The table that follows has the numbers.`}
       title={name}
       height={(width) => layout(props, width).height}
-      draw={(width) => <Drawing {...props} {...layout(props, width)} />}
+      draw={(width) => {
+        const drawn = { ...props, ...layout(props, width) };
+        return (
+          <>
+            <Drawing {...drawn} />
+            <Reading {...drawn} />
+          </>
+        );
+      }}
     >
       {children}
     </Figure>
   );
 }
 
-interface Layout {
-  width: number;
-  height: number;
-  cell: number;
-  legend: number; // the top of the scale of colours
-  boxes: Box[]; // of the maps' cells
-}
-
-const nameOf = (names: readonly string[] | undefined, i: number) => names?.[i] ?? String(i);
-
-function layout({ maps, value, yLabel, yNames }: HeatMapsProps, width: number): Layout {
-  const columns = Math.max(1, ...maps.flatMap(({ rows }) => rows.map((row) => row.length)));
-  const rows = Math.max(0, ...maps.map((map) => map.rows.length));
+function layout({ maps, value, yLabel, ...names }: HeatMapsProps, width: number) {
+  const most = (counts: number[]) => Math.max(1, ...counts);
+  const nameAll = (count: number, names: readonly string[] = []) =>
+    Array.from({ length: count }, (_, i) => names[i] ?? String(i));
+  const rows = nameAll(most(maps.map((map) => map.rows.length)), names.yNames);
+  const columns = nameAll(
+    most(maps.flatMap((map) => map.rows.map((row) => row.length))),
+    names.xNames,
+  );
   const beside = width >= BESIDE;
   const across = beside ? maps.length : 1;
   const each = (width - 2 * EDGE - GAP * (across - 1)) / across;
-  const widest = Math.max(...Array.from({ length: rows }, (_, r) => textWidth(nameOf(yNames, r))));
-  const names = Math.ceil(widest) + 8;
-  const cell = Math.min(LARGEST_CELL, (each - names) / columns);
-  const lines = (text: string) => LINE * linesOf(text, width - 2 * EDGE).length;
-  const legend = EDGE + lines(value) + 2;
-  const top = legend + 30 + lines(yLabel) + 26;
-  const pitch = cell * rows + 50;
+  const left = EDGE + Math.ceil(Math.max(...rows.map((name) => textWidth(name)))) + 8;
+  const cell = Math.min(LARGEST_CELL, (each + EDGE - left) / columns.length);
+  const valueLines = linesOf(value, width - 2 * EDGE);
+  const yLines = linesOf(yLabel, width - 2 * EDGE);
+  const legend = EDGE + LINE * valueLines.length + 2;
+  const top = legend + 56 + LINE * yLines.length;
+  const pitch = cell * rows.length + 50;
   const boxes = maps.map((map, i) => ({
-    x: EDGE + names + (beside ? i * (each + GAP) : 0),
+    x: left + (beside ? i * (each + GAP) : 0),
     y: top + (beside ? 0 : i * pitch),
-    width: cell * columns,
+    width: cell * columns.length,
     height: cell * map.rows.length,
   }));
   const height = top + pitch * (beside ? 1 : maps.length) + 2;
-  return { width, height, cell, legend, boxes };
+  return { width, height, cell, legend, boxes, rows, columns, valueLines, yLines };
 }
 
-interface Place {
-  map: number;
-  row: number;
-  column: number;
-}
+type Drawn = HeatMapsProps & ReturnType<typeof layout>;
 
-function Drawing(props: HeatMapsProps & Layout) {
-  const { maps, value, xLabel, yLabel, width, height, cell, legend, boxes } = props;
-  const [at, setAt] = useState<Place | null>(null);
+function Drawing(props: Drawn) {
+  const { maps, xLabel, height, cell, legend, boxes, valueLines, yLines } = props;
   const scale = scaleOf(maps);
-  const read = (map: number) => (event: PointerEvent) => {
-    const [x, y] = pointIn(event);
-    const [column, row] = [(x - boxes[map].x) / cell, (y - boxes[map].y) / cell].map(Math.floor);
-    setAt(maps[map].rows[row]?.[column] === undefined ? null : { map, row, column });
-  };
-  const write = (text: string, top: number) =>
-    linesOf(text, width - 2 * EDGE).map((line, i) => (
-      <Label key={line} at={[EDGE, top + LINE * i]} anchor="start" class="faint">
-        {line}
-      </Label>
-    ));
   return (
     <>
-      {write(value, EDGE + 6)}
-      <Legend {...props} {...scale} top={legend} />
-      {write(yLabel, legend + 36)}
+      <Lines at={[EDGE, EDGE + 6]} lines={valueLines} />
+      <Legend {...props} {...scale} />
+      <Lines at={[EDGE, legend + 36]} lines={yLines} />
       {maps.map((map, i) => (
         <g key={map.name}>
           <Cells map={map} box={boxes[i]} cell={cell} most={scale.most} />
           <Names {...props} map={map} box={boxes[i]} />
-          <rect
-            class="plot-pointer"
-            {...boxes[i]}
-            onPointerDown={read(i)}
-            onPointerMove={read(i)}
-            onPointerLeave={() => setAt(null)}
-          />
         </g>
       ))}
-      <Label at={[boxes[0]?.x ?? EDGE, height - EDGE - 2]} anchor="start" class="faint">
+      <Label at={[boxes[0].x, height - EDGE - 2]} anchor="start" class="faint">
         {xLabel}
       </Label>
-      {at && <Note {...props} {...at} />}
     </>
   );
 }
@@ -175,17 +154,8 @@ function Cells({ map, box, cell, most }: CellsProps) {
 }
 
 /** The name of the map, and those of its rows and columns for which there is room. */
-function Names({
-  map,
-  box,
-  cell,
-  xNames,
-  yNames,
-}: HeatMapsProps & Layout & { map: HeatMap; box: Box }) {
-  const columns = Math.round(box.width / cell);
-  const widest = Math.max(
-    ...Array.from({ length: columns }, (_, c) => textWidth(nameOf(xNames, c))),
-  );
+function Names({ map, box, cell, rows, columns }: Drawn & { map: HeatMap; box: Box }) {
+  const widest = Math.max(...columns.map((name) => textWidth(name)));
   return (
     <>
       <Label at={[box.x, box.y - 13]} anchor="start" class="strong">
@@ -193,12 +163,12 @@ function Names({
       </Label>
       {spaced(map.rows.length, LINE / cell).map((r) => (
         <Label key={r} at={[box.x - 6, box.y + cell * (r + 0.5)]} anchor="end" class="faint">
-          {nameOf(yNames, r)}
+          {rows[r]}
         </Label>
       ))}
-      {spaced(columns, (widest + 6) / cell).map((c) => (
+      {spaced(columns.length, (widest + 6) / cell).map((c) => (
         <Label key={c} at={[box.x + cell * (c + 0.5), box.y + box.height + 11]} class="faint">
-          {nameOf(xNames, c)}
+          {columns[c]}
         </Label>
       ))}
     </>
@@ -215,11 +185,8 @@ function spaced(count: number, pitch: number): number[] {
 
 const STRIP = 7;
 
-interface LegendProps extends HeatMapsProps, ReturnType<typeof scaleOf> {
-  top: number;
-}
-
-function Legend({ most, hasNegative, hasBroken, top, write = String }: LegendProps) {
+function Legend(props: Drawn & ReturnType<typeof scaleOf>) {
+  const { most, hasNegative, hasBroken, legend: top, write = String } = props;
   const first = hasNegative ? -LEVELS : 0;
   const levels = Array.from({ length: LEVELS - first + 1 }, (_, i) => first + i);
   const low = write(hasNegative ? roundNumber(-most, 3) : '0');
@@ -254,12 +221,43 @@ function Legend({ most, hasNegative, hasBroken, top, write = String }: LegendPro
   );
 }
 
+interface Place {
+  map: number;
+  row: number;
+  column: number;
+}
+
 /** The value of the cell at the pointer. */
-function Note(props: HeatMapsProps & Layout & Place) {
-  const { maps, boxes, cell, map, row, column, width, xNames, yNames, write = String } = props;
-  const value = maps[map].rows[row][column];
-  const place = `${nameOf(yNames, row)} ← ${nameOf(xNames, column)}`;
-  const text = value === null ? t`not finite` : write(roundNumber(value, 3));
+function Reading(props: Drawn) {
+  const { maps, boxes, cell } = props;
+  const [at, setAt] = useState<Place | null>(null);
+  const read = (map: number) => (event: PointerEvent) => {
+    const [x, y] = pointIn(event);
+    const [column, row] = [(x - boxes[map].x) / cell, (y - boxes[map].y) / cell].map(Math.floor);
+    setAt({ map, row, column });
+  };
+  const value = at && maps[at.map].rows[at.row]?.[at.column];
+  return (
+    <>
+      {at && value !== undefined && <Note {...props} {...at} read={value} />}
+      {boxes.map((box, i) => (
+        <rect
+          key={i}
+          class="plot-pointer"
+          {...box}
+          onPointerDown={read(i)}
+          onPointerMove={read(i)}
+          onPointerLeave={() => setAt(null)}
+        />
+      ))}
+    </>
+  );
+}
+
+function Note(props: Drawn & Place & { read: number | null }) {
+  const { boxes, cell, map, row, column, read, width, rows, columns, write = String } = props;
+  const place = `${rows[row]} ← ${columns[column]}`;
+  const text = read === null ? t`not finite` : write(roundNumber(read, 3));
   const wide = textWidth(place) + 10 + textWidth(text, 600) + 16;
   const [x, y] = [boxes[map].x + column * cell, boxes[map].y + row * cell];
   const left = Math.min(x + cell + 6, width - wide - 2);

@@ -19,7 +19,7 @@ import { Button } from './controls';
 import { CurveNames, namesBeside, namesHeight } from './curve-names';
 import { type Curve, CurveBand, CurveMarks, CurvePath } from './curves';
 import { Figure } from './figure';
-import { type Box, Label } from './marks';
+import { type Box, Label, LINE, Lines } from './marks';
 import { Reading } from './reading';
 import { DataTable, numberOrBlank } from './table';
 import { linesOf, textWidth } from './text-width';
@@ -116,7 +116,6 @@ export interface Layout {
 
 type Drawn = LineChartProps & { x: readonly number[]; write(number: string): string };
 
-const LINE = 15; // of the label of the y axis
 const yLines = (label: string, width: number) => linesOf(label, width - 2 * EDGE);
 
 function layout(
@@ -199,16 +198,7 @@ function Plot(props: Drawn & Layout) {
   const marked = curves.filter((curve) => curve.marked);
   return (
     <>
-      {lines.map((text, i) => (
-        <Label
-          key={i}
-          at={[EDGE, plot.y - 16 - LINE * (lines.length - 1 - i)]}
-          anchor="start"
-          class="faint"
-        >
-          {text}
-        </Label>
-      ))}
+      <Lines at={[EDGE, plot.y - 16 - LINE * (lines.length - 1)]} lines={lines} />
       <Label at={[Math.min(plot.x + plot.width, width - MENU), foot]} anchor="end" class="faint">
         {xLabel}
       </Label>
