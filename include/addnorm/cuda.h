@@ -1,9 +1,8 @@
 #pragma once
 
-/// \file
-/// The same kernels on an NVIDIA GPU of compute capability 9.0 or 10.x. The calls take the structs
-/// of norm.h and lanes.h, with views of device memory. They check their arguments, start kernels on
-/// `stream` and return; they neither wait nor allocate.
+/// \file The kernels of norm.h and lanes.h on an NVIDIA GPU of compute capability 9.0 or 10.x. The
+/// calls take the same structs, with views of device memory. They check their arguments, start
+/// kernels on `stream` and return; they neither wait nor allocate.
 ///
 /// LayerNorm and RMSNorm take up to 65,536 features, in float, BFloat16, Float16, and float with
 /// BFloat16 or Float16 (norm.h). A row has the same bits in any batch, and the gradients of

@@ -30,8 +30,8 @@ class Matrix {
     return *this;
   }
 
-  /// Makes this rows × cols. It allocates (and zeroes) only if it must grow; else the old values
-  /// stay and are meaningless. A loop over equal or smaller shapes allocates once. On
+  /// Makes this rows × cols. Allocates, and sets all values to 0, only if the matrix must grow.
+  /// Otherwise the values are unspecified. A loop over equal or smaller shapes allocates once. On
   /// std::bad_alloc the matrix is unchanged.
   void resize(std::size_t rows, std::size_t cols) {
     if (rows != 0 && cols > capacity_ / rows) {

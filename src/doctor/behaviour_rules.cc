@@ -15,13 +15,13 @@
 namespace addnorm::doctor {
 namespace {
 
-/// Texts may name {value}, {limit}, {percent} (100 · value), {detail}, and {more}, which is ": "
-/// and the detail where there is one.
+/// Texts may contain {value}, {limit}, {percent} (100 · value), {detail}, and {more}: ": " and the
+/// detail, or nothing without a detail.
 struct BehaviourRule {
   std::string_view name;
   bool (*fires)(const io::Check&, const Subject&);
-  Severity declared;   ///< where the model declares that it should do otherwise
-  Severity otherwise;  ///< where it does not
+  Severity declared;   ///< if the model declares the expected behaviour
+  Severity otherwise;  ///< if it does not
   std::string_view what;
   std::string_view because;
   std::string_view fix;

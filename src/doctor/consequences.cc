@@ -31,7 +31,7 @@ constexpr Consequence kConsequences[] = {
     {"dropout-on-stream", "sum-unexplained", Reach::kLayer},
 };
 
-/// A folded finding has no consequences of its own, so no effect is also a cause.
+/// Whether a rule can be a cause. No effect is itself a cause.
 constexpr bool is_cause(std::string_view rule) {
   return std::ranges::any_of(kConsequences, [&](const Consequence& c) { return c.cause == rule; });
 }
@@ -78,7 +78,7 @@ bool follows(const Finding& effect, const Finding& cause) {
 }  // namespace
 
 void fold_consequences(std::vector<Finding>& findings) {
-  std::vector<std::pair<std::size_t, std::string>> folded;  // what each leads to
+  std::vector<std::pair<std::size_t, std::string>> folded;  // index of the cause, and its effect
   for (std::size_t i = 0; i < findings.size(); ++i) {
     const auto cause = std::ranges::find_if(
         findings, [&](const Finding& other) { return follows(findings[i], other); });

@@ -6,8 +6,8 @@
 
 namespace addnorm::doctor {
 
-/// Moves findings that follow from another one into its leads_to, so that one bug is one finding. A
-/// finding worse than its cause stays.
+/// Moves each finding that follows from another one into the leads_to of that cause, so that one
+/// bug is one finding. A finding that is more severe than its cause is not moved.
 void fold_consequences(std::vector<Finding>& findings);
 
 }  // namespace addnorm::doctor

@@ -34,8 +34,8 @@ constexpr Rule* kRules[] = {
 
 namespace {
 
-/// Names a place as the code does, where one number counts the layers of several stacks:
-/// "decoder.layer.3.cross_attn, norm before it" in place of "layer 9, attention, norm before it".
+/// Replaces the layer's number by the module's name if the network has several stacks:
+/// "decoder.layer.3.cross_attn, norm before it" instead of "layer 9, attention, norm before it".
 void name_place(const io::ProfileModel& model, Finding& finding) {
   const Site& site = *finding.site;
   const bool is_attention = site.sublayer == SublayerKind::kAttention;

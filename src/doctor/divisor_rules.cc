@@ -7,12 +7,13 @@
 #include "doctor/norm_fit.h"
 #include "doctor/rules.h"
 
-/// Rules over what a norm divides each row by: √(variance + ε), in float32, and 1/√l by depth.
+/// Rules over the divisor of a norm's rows: √(variance + ε), computed in float32, and the factor
+/// 1/√l of depth-scaled stacks.
 
 namespace addnorm::doctor {
 namespace {
 
-/// The fit knows a row's divisor² to about this much, in float32.
+/// The error of divisor² in a fit, from float32's rounding.
 double resolution(const DivisorFit& fit) {
   return 2e-6 * fit.divisor * fit.divisor;
 }
@@ -30,8 +31,8 @@ bool is_too_large(const DivisorFit& fit) {
   return fit.scale > 1.05;
 }
 
-/// Whether k is not 1 in divisor² = k·σ² + ε, for a norm that is not scaled by depth. It is unclear
-/// where the fit is blurred: in 16 bits, or where ε is added to the deviation.
+/// Whether k is not 1 in divisor² = k·σ² + ε, for a norm that is not scaled by depth. The fit is
+/// not accurate enough in 16 bits, or if ε is added to the deviation.
 bool has_wrong_slope(const DivisorFit& fit, const std::string& dtype, double epsilon) {
   constexpr double kMost = 2e-3;
   const bool is_clear = fit.noise < kMost && dtype != "bfloat16" && dtype != "float16";
@@ -47,15 +48,15 @@ bool is_of_wrong_count(double slope, double n) {
   });
 }
 
-/// " = n/(n − 1)" where that is the slope, n being the number of features.
+/// Returns a text such as " = n/(n − 1)" if that is the slope for n features.
 std::string slope_text(double slope, double features) {
   if (std::abs(slope * (features - 1) / features - 1) < 1e-3) return " = n/(n − 1)";
   if (std::abs(slope / features - 1) < 1e-2) return " = n";
   return "";
 }
 
-/// The largest noise of a sound fit: statistics in float32 leave 1e-7. PyTorch itself rounds them
-/// where a norm's weights are in 16 bits, and the output's rounding blurs the fit.
+/// The largest noise of a sound fit: statistics in float32 leave 1e-7. If a norm's weights are in
+/// 16 bits, PyTorch itself rounds the statistics, and the rounding of the output adds noise.
 double most_noise(const std::string& dtype) {
   if (dtype == "bfloat16") return 2e-2;
   return dtype == "float16" ? 3e-3 : 1e-5;

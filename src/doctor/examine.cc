@@ -140,7 +140,7 @@ double loss_gradient(const model::Recipe& recipe, const Tokens& tokens,
   return Subject::kUnknown;
 }
 
-/// Records only γ and β of the layers from this one on, which cannot be run.
+/// Records γ and β of the layers from `first_layer` on, which cannot be run.
 void examine_gains(const model::StreamedModel& model, std::size_t first_layer, Subject& subject) {
   for (const std::string& name : model.parameter_names()) {
     const std::optional<Site> site = site_of(name, model.recipe().layers());

@@ -134,8 +134,8 @@ Finding gains_around_zero(std::size_t count, std::size_t norms) {
       .fix = "initialize γ with ones; often, all parameters were initialized like weight matrices"};
 }
 
-/// Judges the form of γ from its stored values. A γ that multiplies as it is is reported only if no
-/// output of a norm was fitted.
+/// Judges the form of γ from its stored values. If the outputs of norms were fitted, a plain γ
+/// around 0 is reported by its own rule.
 void find_gains_stored_otherwise(const Subject& subject, Findings& findings) {
   if (subject.config) return;  // the form is known for runs of addnorm
   const std::optional<GammaForm> form = subject.profile.model.gamma_form;

@@ -40,7 +40,7 @@ double gradient_ratio(const Subject& subject) {
   return begin->grad_rms / end->grad_rms;
 }
 
-/// Then that is why, and what follows is no finding of its own.
+/// Whether there is a finding about a sum. It explains lost gradients, which are then not reported.
 bool has_wrong_sums(const Subject& subject) {
   Findings findings;
   find_wrong_sums(subject, findings);
@@ -48,8 +48,8 @@ bool has_wrong_sums(const Subject& subject) {
 }
 
 /// Whether the gradient that bypasses the sublayers is unknown. With several lanes, only the
-/// gradient of a sublayer's input is measured. It resembles the other one where a norm divides by
-/// the size of small lanes; DyT and Derf do not divide.
+/// gradient of a sublayer's input is measured. It is about as large as the bypassing one only if a
+/// norm divides by the size of small lanes, which DyT and Derf do not.
 bool hides_what_goes_past(const Subject& subject) {
   if (has_lanes(subject)) return true;  // the size of branches is unknown there
   const Placements placements = placements_of(subject.profile.model);

@@ -11,9 +11,9 @@
 #include "doctor/places.h"
 #include "doctor/rules.h"
 
-/// Rules over streams of several lanes: a site reads a row of them and leaves X′ = A·X + b ⊗ f.
-/// Every model chooses its own A and b. These rules report what no model chooses, and deviations
-/// from the definition of mHC.
+/// Rules over streams of several lanes. A site reads a combination of the lanes and computes X′ =
+/// A·X + b ⊗ f. Every model chooses its own A and b. These rules report what no model chooses, and
+/// deviations from the definition of mHC.
 
 namespace addnorm::doctor {
 namespace {
@@ -66,8 +66,8 @@ double imbalance(const LaneSite& site, Number LaneFit::*member) {
   return largest(site, member, 1).value_or(0);
 }
 
-/// Reports one finding for the whole stream if all sites have it, otherwise one for each site that
-/// has it.
+/// Reports one finding for the whole stream if all sites are wrong, otherwise one for each wrong
+/// site.
 void report_lanes(const std::vector<LaneSite>& all, const std::vector<LaneSite>& wrong,
                   const std::function<Finding(const LaneSite&)>& finding, Findings& findings) {
   if (wrong.size() > 1 && wrong.size() == all.size()) {
@@ -172,7 +172,7 @@ void find_turned_carries(const Subject& subject, Findings& findings) {
   const auto turned = static_cast<std::size_t>(std::ranges::count_if(known, is_turned));
   const bool is_usual = 2 * turned > known.size();
   const std::size_t others = is_usual ? known.size() - turned : turned;
-  if (3 * others > known.size()) return;  // neither way is usual
+  if (3 * others > known.size()) return;  // there is no clear majority
   for (const LaneSite& site : known) {
     if (is_turned(site) == is_usual) continue;
     findings.push_back(

@@ -87,12 +87,12 @@ double effective_depth(const std::vector<LayerNumbers>& layers) {
 
 namespace {
 
-/// Whether branches are added to a stream that nothing changes on its way.
+/// Whether branches are added to a stream that no norm or factor changes between them.
 bool adds_up(const Placement& placement) {
   return placement.name == "pre" || placement.name == "sandwich" || placement.name == "reordered";
 }
 
-/// The gap between `layers` where a number is missing makes no band.
+/// Whether all layers have the number. A band has no gaps.
 bool are_known(const std::vector<LayerNumbers>& layers, double LayerNumbers::*member) {
   return !layers.empty() && std::ranges::none_of(layers, [&](const LayerNumbers& layer) {
     return std::isnan(layer.*member);
@@ -105,7 +105,7 @@ bool has_shares(const std::vector<LayerNumbers>& layers) {
          are_known(layers, &LayerNumbers::feed_forward);
 }
 
-/// Whether what was measured last was measured before training.
+/// Whether the last measurement was made before training.
 bool is_untrained(const Subject& subject) {
   return is_initial(subject) && last_step(subject.profile) == first_step(subject.profile);
 }

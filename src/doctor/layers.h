@@ -34,8 +34,8 @@ struct NormGains {
 std::vector<NormGains> norm_gains(const Subject& subject);
 
 /// Returns the effective number of layers: (Σ θ)²/Σ θ² over the angles by which layers turn the
-/// stream. It is the number of layers if all turn it equally, and 1 if one does everything. NaN if
-/// no cosine is known.
+/// stream. It is the number of layers if all turn the stream equally, and 1 if only one layer turns
+/// it. NaN if no cosine is known.
 double effective_depth(const std::vector<LayerNumbers>& layers);
 
 /// The range that theory predicts for a curve over layers, for the layers with a prediction.

@@ -22,8 +22,8 @@ double expected_scale(const Placements& placements, const Site& site);
 /// rows that are small compared with ε.
 bool is_doubled(const DivisorFit& fit);
 
-/// Returns whether `says` holds for this norm, and for half of the norms at its place in other
-/// layers of its stack. Then the network has two kinds of norms on purpose.
+/// Returns whether `says` holds for this norm and for half of the norms at the same place in other
+/// layers of its stack. The network then has two kinds of norms on purpose.
 bool is_said_of_most(const Subject& subject, const ProfileEntry& norm,
                      const std::function<bool(const NormFit&)>& says);
 

@@ -50,7 +50,7 @@ std::optional<unsigned> usual_slots(const Subject& subject, SublayerKind sublaye
 
 }  // namespace
 
-/// A layer is compared with the placement, or with most layers where no placement is known.
+/// Compares a layer with the placement or, if no placement is known, with most layers.
 void find_misplaced_norms(const Subject& subject, Findings& findings) {
   const bool any = std::ranges::any_of(last_entries(subject.profile), [](const ProfileEntry& e) {
     return e.site.sublayer != SublayerKind::kFinalNorm && norm_slot(e.site);
@@ -87,11 +87,12 @@ void find_missing_final_norm(const Subject& subject, Findings& findings) {
     return last_entry(subject, {layer, sublayer, point});
   };
   const ProfileEntry* last = at(SublayerKind::kFeedForward, Point::kSum, layers - 1);
-  // Without its files only where the end of the network was measured at all.
+  // Without the model's files, the rule applies only if the probe measured a head without a norm
+  // before it.
   const ProfileEntry* head = at(SublayerKind::kHead, Point::kOutput, layers);
   const bool is_measured = head != nullptr && head->reads_stream.value_or(1) != 0 &&
                            at(SublayerKind::kFinalNorm, Point::kOutput, layers) == nullptr;
-  if (last != nullptr && last->lane) return;  // each lane may have its norm
+  if (last != nullptr && last->lane) return;  // each lane may have its own norm
   if (last == nullptr || std::isnan(last->rms) || (!subject.lacks_final_norm && !is_measured))
     return;
   findings.push_back(

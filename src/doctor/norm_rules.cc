@@ -9,8 +9,8 @@
 #include "doctor/norm_fit.h"
 #include "doctor/rules.h"
 
-/// Rules over what a norm computes: its axis, its kind, and γ. divisor_rules.cc has ε and the rest
-/// of its divisor, norm_place_rules.cc the places that need a norm.
+/// Rules over a norm's computation: its axis, its kind and its γ. divisor_rules.cc has the rules
+/// over its divisor, with ε. norm_place_rules.cc has those over the places of norms.
 
 namespace addnorm::doctor {
 namespace {
@@ -209,7 +209,8 @@ namespace {
 
 constexpr double kDead = 1e-3;
 
-/// The entry of the output of the norm whose γ this is; null where it was not measured.
+/// Returns the entry of the norm's output, or null if it was not measured. `gamma` is the entry of
+/// the norm's γ.
 const ProfileEntry* output_of(const Subject& subject, const ProfileEntry& gamma) {
   const auto entries = last_entries(subject.profile);
   const auto found = std::ranges::find_if(entries, [&](const ProfileEntry& entry) {
@@ -221,7 +222,7 @@ const ProfileEntry* output_of(const Subject& subject, const ProfileEntry& gamma)
   return found == entries.end() ? nullptr : &*found;
 }
 
-/// Whether the norm's output contains values other than β, whatever its γ means.
+/// Whether the norm's output contains values other than β, for either meaning of γ.
 bool passes(const Subject& subject, const ProfileEntry& gamma) {
   Site site = gamma.site;
   site.point = Point::kBeta;
@@ -230,7 +231,7 @@ bool passes(const Subject& subject, const ProfileEntry& gamma) {
   return output != nullptr && output->rms > kDead && (beta == nullptr || beta->rms == 0);
 }
 
-/// Whether a branch starts at 0 because of its norm's γ, and learns, as in Swin V2.
+/// Whether a branch is 0 because its norm's γ starts at 0, and γ has a gradient, as in Swin V2.
 bool is_young(const Subject& subject, const ProfileEntry& gamma) {
   return gamma.site.norm == NormSlot::kInside && gamma.rms == 0 && gamma.grad_rms > 0 &&
          is_initial(subject);

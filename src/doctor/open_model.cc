@@ -53,7 +53,8 @@ OpenedModel open(const std::string& path, model::Recipe recipe, model::Weights w
   return {std::move(subject), std::move(model)};
 }
 
-/// Whether the files have a head beside the tied one whose rows are not those of the embedding.
+/// Whether the recipe ties the head to the embedding, but the files contain a head with other
+/// values.
 bool has_another_head(const model::Recipe& recipe, const model::Weights& weights) {
   constexpr std::size_t kRows = 16;
   if (recipe.output != model::ModelOutput::kTiedLogits) return false;

@@ -12,8 +12,8 @@
 #include "doctor/places.h"
 #include "doctor/rules.h"
 
-/// Rules that compare a place with the same place in the other layers. One that differs from all
-/// its peers is named, whatever the formula of a network allows.
+/// Rules that compare a place with the same place in the other layers. A place that differs from
+/// all its peers is reported, even if the network's formula allows it.
 
 namespace addnorm::doctor {
 namespace {
@@ -26,7 +26,7 @@ struct Measured {
   double value;
 };
 
-/// The one that differs from its peers, and their number and usual value.
+/// A place that differs from all its peers, and the number and the usual value of the peers.
 struct Odd {
   Site site;
   double value;
@@ -34,8 +34,8 @@ struct Odd {
   std::size_t n_peers;
 };
 
-/// Returns the one that differs, if all others are alike; nothing otherwise. `is_alike` compares
-/// two values; it must hold among all peers, and for none with the one that is returned.
+/// Returns the only place that differs, or nothing. `is_alike` compares two values. It must hold
+/// for all pairs of peers, and for no pair with the returned place.
 template <typename Alike>
 std::optional<Odd> odd_one_out(const std::vector<Measured>& all, const Alike& is_alike) {
   if (all.size() < kLeastPeers + 1) return std::nullopt;
@@ -58,7 +58,7 @@ bool has_finding_at(const Findings& findings, const Site& site, std::string_view
   });
 }
 
-/// A finding at the odd one, in the words of its rule.
+/// Returns a finding at the odd place, with the rule's texts.
 Finding finding_of(const Odd& odd, std::string_view rule, std::string what, std::string because,
                    std::string fix) {
   return {.rule = rule,
@@ -82,7 +82,7 @@ struct Passage {
   }
 };
 
-/// Returns the one that is changed, if all others are not and there are enough of them.
+/// Returns the only changed passage, if there are enough unchanged ones.
 std::optional<Passage> odd_passage(const std::vector<Passage>& all) {
   const auto odd = std::ranges::find_if(all, &Passage::is_changed);
   if (all.size() < kLeastPeers + 1 || std::ranges::count_if(all, &Passage::is_changed) != 1)
@@ -112,7 +112,8 @@ Finding changed_stream(const Passage& passage) {
 
 }  // namespace
 
-/// Compares with all sublayers, and with those of one kind: a bug of a whole layer changes two.
+/// Compares all sublayers, and then those of one kind, because a bug of a whole layer changes both
+/// of its sublayers.
 void find_changed_streams(const Subject& subject, Findings& findings) {
   std::vector<Passage> all;
   std::map<SublayerKind, std::vector<Passage>> by_kind;

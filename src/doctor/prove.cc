@@ -72,7 +72,8 @@ void prove(const Finding& finding, const Subject& before, const Try& tried,
   }
 }
 
-/// Subjects by their settings, each made once because several findings may share a remedy.
+/// Subjects by the change of their settings. Each is computed once, because several findings may
+/// share a remedy.
 class Trials {
  public:
   explicit Trials(std::function<Subject(const run::RunConfig&, const std::string&)> make)
@@ -100,7 +101,8 @@ OpenedModel open_settings(const run::RunConfig& config, const std::string& folde
   return open_run(files);
 }
 
-/// The rate follows the whole run's plan.
+/// The learning rate follows the schedule of the whole run, although training stops after `steps`
+/// steps.
 Subject try_settings(const run::RunConfig& asked, const train::ByteText& text, std::size_t steps,
                      const run::RunEvents& events) {
   run::RunConfig config = asked;

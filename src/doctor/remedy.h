@@ -6,8 +6,8 @@
 
 #include "doctor/finding.h"
 
-/// Remedies that several rules propose. There is none if the subject has no settings, or if the
-/// remedy changes nothing.
+/// Remedies that several rules propose. A subject without settings has none, and remedies that
+/// change nothing are left out.
 
 namespace addnorm::doctor {
 

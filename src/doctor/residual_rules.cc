@@ -13,8 +13,8 @@ namespace {
 
 using probe::SumFit;
 
-/// Tolerance of a factor of the fit. bfloat16 rounds each value to 1 in 256, which leaves an error
-/// of 2e-4 in a sum over a thousand values. Bugs change factors by about 1.
+/// Tolerance of a fitted factor. bfloat16 rounds each value by up to 1 in 256, so a factor fitted
+/// to a thousand values has an error of 2e-4. Bugs change factors by about 1.
 constexpr double kTolerance = 0.05;
 
 /// Returns false for an unknown number.
@@ -23,7 +23,7 @@ bool is_near(std::optional<double> value, double expected) {
 }
 
 /// Whether the part of a sum that is neither stream nor branch is larger than rounding explains.
-/// Its factors mean nothing then.
+/// Its factors are then meaningless.
 bool is_unexplained(const SumFit& fit) {
   return fit.unexplained.value_or(0) > 0.02;
 }

@@ -53,7 +53,7 @@ std::size_t steps_made(const Subject& subject) {
   return subject.metrics.steps.size();
 }
 
-/// The step whose loss is highest above the median of the steps before it, and by how much.
+/// The step whose loss rises most above the median of the steps before it, and that rise.
 struct Rise {
   std::size_t step = 0;
   double before = 0;

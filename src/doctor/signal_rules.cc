@@ -84,14 +84,14 @@ void find_growing_scores(const Subject& subject, Findings& findings) {
 namespace {
 
 /// Whether the branch's projection into the stream starts at 0, as in many recipes, and can learn.
-/// If the head starts at 0 too, the first gradient stops there and shows nothing.
+/// If the head starts at 0 too, no gradient reaches the branch, so the gradient cannot show this.
 bool starts_at_zero(const Subject& subject, const Site& branch) {
   const Projection last =
       branch.sublayer == SublayerKind::kAttention ? Projection::kOutput : Projection::kDown;
   const ProfileEntry* weight =
       last_entry(subject, {branch.layer, branch.sublayer, Point::kWeight, NormSlot::kNone, last});
   const bool has_gains = std::ranges::any_of(subject.profile.entries, [](const auto& entry) {
-    return entry.site.point == Point::kGamma;  // by which a network before training is known
+    return entry.site.point == Point::kGamma;  // γ shows whether a network is trained
   });
   const ProfileEntry* sum = last_entry(subject, {branch.layer, branch.sublayer, Point::kSum});
   const ProfileEntry* output = last_entry(subject, branch);
@@ -127,7 +127,7 @@ void find_idle_sublayers(const Subject& subject, Findings& findings) {
     if (starts_at_zero(subject, branch->site)) return;
     const bool is_reported = !findings.empty() && findings.back().rule == "idle-sublayer" &&
                              findings.back().site == branch->site;
-    if (is_reported) return;  // a branch that several lanes take
+    if (is_reported) return;  // already reported for another lane
     findings.push_back(
         {.rule = "idle-sublayer",
          .severity = Severity::kSuspicious,

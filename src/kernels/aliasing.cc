@@ -7,10 +7,10 @@ namespace addnorm::kernels {
 
 std::size_t place_in_page(std::initializer_list<const void*> inputs,
                           std::initializer_list<const void*> outputs, std::size_t row_bytes) {
-  // the distance of the next rows, modulo a page
+  // Modulo a page, the rows of a matrix are multiples of this apart.
   const std::size_t period = std::gcd(kPage, row_bytes);
   const auto up = [&](std::uintptr_t from, std::uintptr_t to) {
-    return (to - from - 1) % period + 1;  // to the next one, which may be the same row
+    return (to - from - 1) % period + 1;  // from 1 to `period`
   };
   std::size_t best = 0, farthest = 0;
   for (std::size_t place = 0; place < period; place += kLine) {

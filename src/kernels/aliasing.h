@@ -28,10 +28,10 @@ bool same_place(const MatrixView<T>& a, const MatrixView<U>& b) {
   return !a.empty() && static_cast<const void*>(a.data) == static_cast<const void*>(b.data);
 }
 
-/// Returns the best place in a page for a kernel's own rows of `row_bytes`, which it accesses in
-/// one loop with rows that it reads at `inputs` and writes at `outputs`. Null pointers are ignored.
-/// On many processors a load waits for an earlier store whose address has the same lower 12 bits,
-/// as if it read the stored value (4K aliasing). So the rows begin at the line with the largest
+/// Returns the best offset in a page for a kernel's own rows of `row_bytes`. The kernel accesses
+/// them in one loop with rows that it reads at `inputs` and writes at `outputs`; null pointers are
+/// ignored. On many processors a load waits for an earlier store if the lower 12 bits of their
+/// addresses are equal (4K aliasing). So the offset is that of the cache line with the largest
 /// distance back to an input and forward to an output.
 std::size_t place_in_page(std::initializer_list<const void*> inputs,
                           std::initializer_list<const void*> outputs, std::size_t row_bytes);

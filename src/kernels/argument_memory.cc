@@ -15,7 +15,7 @@ MemoryPiece lane(MemoryPiece piece, std::size_t i) {
   return piece;
 }
 
-/// Returns the same bytes as rows of one lane, if they have equal distances.
+/// Returns the same bytes as a piece of one lane, if all rows of all lanes are equally spaced.
 MemoryPiece flat(MemoryPiece piece) {
   if (piece.lanes == 1 || piece.lane_stride == 0) return lane(piece, 0);
   if (piece.rows == 1 || piece.row_stride == piece.lanes * piece.lane_stride) {

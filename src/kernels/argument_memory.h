@@ -46,9 +46,9 @@ struct MemoryPiece {
 /// Returns whether two pieces have a byte in common.
 bool overlap(const MemoryPiece& a, const MemoryPiece& b);
 
-/// Checks that no output of a call overlaps another argument or itself. An output may overlap an
-/// input for which the call allows it, and then must be the same matrix: first element, stride and
-/// type. Columns of one matrix side by side do not overlap.
+/// Checks that no output of a call overlaps another argument or itself. The call may allow an
+/// output to overlap an input. Both must then be the same matrix: first element, stride and type.
+/// Columns of one matrix side by side do not overlap.
 class ArgumentMemory {
  public:
   /// A set of arguments, as bits.

@@ -7,9 +7,9 @@
 
 namespace addnorm::kernels {
 
-/// The division of rows into blocks, over each of which one thread sums the gradients of γ and β.
-/// Each block has its own place in the workspace, and the blocks are added in order. So the bits do
-/// not depend on the number of threads.
+/// The division of rows into blocks. One thread sums the gradients of γ and β over a block, in the
+/// block's own part of the workspace. The sums of blocks are added in order, so the bits do not
+/// depend on the number of threads.
 struct RowBlocks {
   std::size_t rows;   ///< of a block; the last block may have fewer
   std::size_t count;  ///< number of blocks

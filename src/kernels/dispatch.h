@@ -9,13 +9,13 @@
 #include <cstddef>
 #include <type_traits>
 
-// Made by CMake: ADDNORM_FOR_SETS(use, …), which is use(namespace, …) for each instruction set that
-// this library has, the best first, and ADDNORM_BASELINE, the namespace of the last one.
+// CMake writes this file. ADDNORM_FOR_SETS(use, …) expands to use(namespace, …) for each
+// instruction set of this library, best first. ADDNORM_BASELINE is the namespace of the last one.
 #include "kernels/instruction_sets.inc"
 
 namespace addnorm::kernels {
 
-/// Returns the place of the instruction set in use in the order of ADDNORM_FOR_SETS.
+/// Returns the index of the instruction set in use, in the order of ADDNORM_FOR_SETS.
 std::size_t set_in_use();
 
 }  // namespace addnorm::kernels

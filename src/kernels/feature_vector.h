@@ -8,8 +8,9 @@
 
 namespace addnorm::kernels {
 
-/// A parameter, one value for each feature, in the form that loops read. Options and absence are
-/// applied here once a call, so that loops need not test them. Exact: 1·γ is γ, and y + −0 is y.
+/// A parameter in the form that loops read: one value for each feature. Options, and the default of
+/// an absent parameter, are applied once per call, so loops do not test for them. The results stay
+/// exact: 1·γ is γ, and y + −0 is y.
 template <typename V>
 class FeatureVector {
  public:
@@ -30,9 +31,9 @@ class FeatureVector {
   /// Whether loops can read the caller's values unchanged.
   bool as_given() const { return !given_.empty() && !one_plus_ && factor_ == V{1}; }
 
-  /// Writes the values of all features to `room`, which holds kStagedFeatures<V>. It does nothing
-  /// if the caller's values serve and no `copy` is wanted. For wider rows at() computes them block
-  /// by block.
+  /// Writes the values of all features to `room`, which holds kStagedFeatures<V>. Does nothing if
+  /// loops can read the caller's values and `copy` is false. For wider rows, at() computes the
+  /// values block by block.
   void stage(V* room, std::size_t features, bool copy);
 
   /// Returns the values of features begin … begin + n − 1.

@@ -20,7 +20,7 @@ struct LaneCounts {
   std::size_t branch = 0;  ///< q
   std::size_t made = 0;    ///< n′, of X′
   std::size_t reads = 0;   ///< k
-  bool mixes = false;      ///< false if X′ is x itself
+  bool mixes = false;      ///< false: X′ is x itself, in the same memory
 
   template <typename S, typename B>
   explicit LaneCounts(const LanesForward<S, B>& args)

@@ -29,9 +29,9 @@ constexpr Machine kKnown[] = {
     {"neoverse-v1", "neon", 64_KB, 1_MB, 32_MB, 64},
 };
 
-/// Returns a cache's size. `index` is Linux's: the first data and instruction caches, then one of
-/// each level above. On some machines the C library's size of the last level is the sum over all
-/// cores. 0: unknown.
+/// Returns a cache's size. `index` is the number in Linux's /sys: two first-level caches, for data
+/// and instructions, then one cache of each level. On some machines the C library's size of the
+/// last level is the sum over all cores. 0: unknown.
 std::size_t cache_size([[maybe_unused]] char index) {
   std::size_t kibibytes = 0;  // as in "32768K"
 #ifdef __linux__

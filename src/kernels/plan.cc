@@ -27,10 +27,10 @@ constexpr std::size_t kRegisterPrefetch = 1024;
 constexpr std::size_t kOptionsFeatures = 1024;   // in the caches, with options
 constexpr std::size_t kTwoPassFeatures = 256;    // two groups fit L1 twice over
 constexpr std::size_t kTwoPassFromMemory = 128;  // wider rows stream better one by one
-constexpr std::size_t kGroupPrefetch = 4096;  // a group and a row: a shorter distance is too late
+constexpr std::size_t kGroupPrefetch = 4096;     // bytes; a shorter distance is too late
 
-constexpr std::size_t kGroupBytes = 2048;    // of a row: four wider rows do not stay in L1
-constexpr std::size_t kWideFeatures = 2048;  // γ and β do not stay in L1: share them by tiles
+constexpr std::size_t kGroupBytes = 2048;    // bytes of a row; four wider rows do not fit L1
+constexpr std::size_t kWideFeatures = 2048;  // γ and β do not stay in L1, so rows share tiles
 constexpr std::size_t kWideRows = 8;  // rows that share γ and β; they take at most half of L2
 constexpr std::size_t kWidePrefetch = 3072;  // float32 forward
 
@@ -115,8 +115,9 @@ Plan backward(const Problem& problem, const Machine& machine, bool from_memory) 
   return features < kBackwardPipelined ? two_pass(1) : pipelined(1, kShortPrefetch);
 }
 
-/// Non-temporal stores are faster if the outputs do not fit the cache together with the inputs. An
-/// overwritten input is in the cache already: only y over an input gains, unless rows are narrow.
+/// Non-temporal stores are faster if the outputs do not fit the cache together with the inputs. If
+/// an input is overwritten, its lines are in the cache already. Then they are faster only for y of
+/// a sum, and not for narrow rows.
 Stores stores_of(const Problem& problem, const Machine& machine) {
   constexpr std::size_t kNarrow = 64;
   const bool fits = problem.bytes < machine.last_level;
@@ -144,7 +145,7 @@ Plan plan(const Problem& problem, const Machine& machine) {
   if (from_memory && plan.rows > 1 && plan.rows <= kGroup && row_bytes <= kGroupBytes) {
     plan.prefetch = std::max((plan.rows + 1) * row_bytes, kGroupPrefetch);
   }
-  // After a row that is not contiguous, the next access is the same column of the next row.
+  // If rows have gaps, prefetching starts at least one row ahead, in the same columns.
   if (!problem.contiguous && plan.prefetch > 0) plan.prefetch = std::max(plan.prefetch, row_bytes);
   return plan;
 }

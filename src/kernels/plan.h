@@ -1,8 +1,8 @@
 #pragma once
 
-/// The way a call of a norm kernel goes over its rows. It is chosen once a call, by rules over
-/// shape, types and machine. The loops of simd/forward_loops.h and simd/backward_loops.h carry it
-/// out. No plan changes a bit of the results.
+/// A plan describes how a call of a norm kernel loops over its rows. plan() chooses it once per
+/// call, from shape, types and machine. simd/forward_loops.h and simd/backward_loops.h have the
+/// loops. No plan changes a bit of the results.
 
 #include <cstddef>
 #include <optional>
@@ -46,12 +46,12 @@ constexpr std::size_t register_features(std::size_t stream_bytes) {
 /// The chosen loop and its parameters.
 struct Plan {
   Loop loop = Loop::kTwoPass;
-  std::size_t rows = 4;      ///< at a time
+  std::size_t rows = 4;      ///< processed at a time
   std::size_t tile = 1024;   ///< kTwoPass: columns of all these rows that are written before the
                              ///< next columns; a multiple of kBlock
-  std::size_t prefetch = 0;  ///< bytes of the stream ahead, into L1; 0: left to the hardware
+  std::size_t prefetch = 0;  ///< distance in bytes of the stream, into L1; 0: by the hardware alone
   Stores stores = Stores::kCached;
-  bool from_memory = false;  ///< whether the last-level cache holds too little of the inputs
+  bool from_memory = false;  ///< whether the matrices exceed 3/4 of the last-level cache
   /// kTwoPass: rows are read before the previous ones are written
   bool software_pipelined = false;
 };

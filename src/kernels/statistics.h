@@ -30,9 +30,9 @@ bool epsilon_hides_underflow(const NormOptions& options) {
   return epsilon_of_variance(options) > Limits::min() / Limits::epsilon();
 }
 
-/// Returns a power of two for values up to `abs_max`. It is 1 unless squares could overflow, or
-/// vanish where ε does not hide it. Then it moves the values far from both limits, but not so far
-/// that the scale itself, √ε·scale or ε·scale² would be lost.
+/// Returns the scale, a power of two, for values up to `abs_max`. It is 1 unless their squares
+/// could overflow, or underflow while ε is too small to hide that. It then moves the values far
+/// from both limits, but keeps the scale, √ε·scale and ε·scale² in range.
 template <typename T>
 T safe_scale(T abs_max, const NormOptions& options) {
   constexpr int kMaxExponent = std::numeric_limits<T>::max_exponent;
@@ -62,8 +62,8 @@ void set_deviation(const NormOptions& options, T variance, NormStatistics<T>& st
     deviation = root + static_cast<T>(options.epsilon * scale);
     statistics.epsilon_ratio = root > 0 ? deviation / root : T{0};
   }
-  // A row that holds NaN or Inf becomes NaN everywhere, and not partly 0. With any ε > 0 equal
-  // values become 0, and not 0·∞.
+  // A row with a NaN or Inf gives NaN everywhere, not partly 0. A row of equal values gives 0 for
+  // any ε > 0, not 0·∞.
   constexpr T kMost = std::numeric_limits<T>::max();
   statistics.reciprocal = T{1} / deviation;
   if (options.epsilon > 0) statistics.reciprocal = std::min(statistics.reciprocal, kMost);

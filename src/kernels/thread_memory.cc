@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::align_val_t kAlignment{kPage};
 
-// This is not an object with a destructor: kernels may run after it, in atexit or in the destructor
-// of another library's thread data. Memory allocated then is not freed.
+// A plain pointer without a destructor, because kernels may run after destructors: in atexit, or in
+// the destructor of another library's thread data. Memory that is allocated so late is not freed.
 thread_local std::byte* memory = nullptr;
 
 struct FreeAtThreadEnd {

@@ -19,7 +19,7 @@ inline constexpr std::size_t kThreadMemory = kThreadRegions * kThreadRegion;
 /// std::bad_alloc.
 std::byte* thread_memory();
 
-/// Returns region `index` of it, at offset `place` of a page.
+/// Returns region `index` of thread_memory(), from its byte `place` on.
 template <typename T>
 T* thread_region(std::size_t index, std::size_t place = 0) {
   return reinterpret_cast<T*>(thread_memory() + index * kThreadRegion + place);

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-/// The contents of a chart. The report draws it (report/svg.h, report/plot.h).
+/// The contents of a chart. Reports draw it (report/svg.h, report/plot.h), and so does the page
+/// (web/src/chapters/lab/panel.tsx).
 
 namespace addnorm::lab {
 

@@ -103,8 +103,8 @@ double mean_square_error(const Storage& storage, const NormOptions& norm, const 
   return sum / static_cast<double>(y.size());
 }
 
-/// Returns the error of storage: of the input, ÷ σ, plus of the output. It is kNaN if the row loses
-/// more than this formula describes, and 1 if everything vanishes.
+/// Returns the error of storage: of the input, ÷ σ, plus of the output. It is kNaN if the formula
+/// does not apply, and 1 if all values round to 0.
 double predicted_error(const theory::StorageFormat& format, double sigma) {
   constexpr double kSmall = 0.1;  // so that the statistics are valid
   constexpr double kReach = 8;    // N(0, 1) has practically no values beyond

@@ -185,8 +185,7 @@ struct CurvePoint {
 };
 
 /// Returns the value moved toward the middle by its error, at most onto it. Positive values are
-/// moved by a factor. So a value that grew beyond all bounds stays there, even if its seeds differ
-/// a lot.
+/// moved by a factor, so that a huge value stays huge even if its seeds differ a lot.
 double toward(double middle, double value, double error) {
   if (!std::isfinite(value) || error == 0) return value;
   const bool by_factor = value > 0 && middle > 0;

@@ -15,7 +15,7 @@ constexpr const char* kLayerVsBatchSource =
     msg("Ba et al. 2016; Ioffe and Szegedy 2015; docs/theory.md");
 /// The error of an output in float32 that docs/numerics.md promises.
 constexpr double kLayerVsBatchRounding = 2e-6;
-/// The number of standard deviations that 1 in 2 million draws exceeds.
+/// The tolerance in standard deviations; 1 in 2 million draws exceeds it.
 constexpr double kLayerVsBatchErrors = 5;
 
 struct BatchNormOutput {
@@ -23,7 +23,7 @@ struct BatchNormOutput {
   std::vector<theory::Moments> statistics;  ///< of each feature
 };
 
-/// Both norms on rows, each with the bug.
+/// LayerNorm and BatchNorm of rows, each with the bug.
 class Norms {
  public:
   explicit Norms(const FigureOptions& options)
@@ -206,7 +206,8 @@ BatchErrors batch_errors(const FigureOptions& options, std::uint64_t seed) {
   return errors;
 }
 
-/// A root of a mean of n squares with relative spread `spread` has the relative spread spread/2√n.
+/// Returns the range for the root of a mean of n squares. If one square has the relative spread
+/// `spread`, the root has spread/2√n.
 Series within_sampling(std::string name, const std::vector<double>& y,
                        const std::vector<double>& spread, double n) {
   std::vector<double> tolerance;

@@ -29,9 +29,9 @@ Tokens draw_tokens(const StackPlan& plan, const FigureOptions& options) {
   return tokens;
 }
 
-/// Returns a bound that counts of n draws with this share exceed once in 134,000 times: Bernstein's
-/// inequality, exp(−t²/2(v + t/3)) for each side. Counts of normalized values, with mean 0 and
-/// deviation 1, vary less.
+/// Returns the tolerance of a count among n draws whose probability is `share`. A count exceeds it
+/// once in 134,000 times by Bernstein's inequality, exp(−t²/2(v + t/3)) for each side. Normalized
+/// values have a fixed mean and deviation, so their counts vary less.
 double count_tolerance(double share, double n) {
   constexpr double kLog = 12.5;
   return kLog / 3 + std::sqrt(kLog * kLog / 9 + 2 * kLog * n * share * (1 - share));

@@ -20,7 +20,7 @@ constexpr double kBackwardRounding = 1e-6;
 struct Row {
   Matrix<float> x, dy;
 };
-/// Returns a row whose gradient has a part along 1 and one along x̂.
+/// Returns a row whose dy has a part along the vector of ones and a part along x̂.
 Row draw(double sigma, std::size_t d, TorchGenerator& generator) {
   Row row{draw_row(3 * sigma, sigma, d, generator), Matrix<float>(1, d)};
   generator.fill_normal(row.dy.flat());

@@ -61,7 +61,8 @@ Series growth_of_slope(const std::string& name, const std::vector<double>& depth
   return growth;
 }
 
-/// A power of L has the same slope everywhere. The slope of exp(k·√L) grows as √L.
+/// Checks the growth law. On logarithmic axes, a power of L has a constant slope, and the slope of
+/// exp(k·√L) grows as √L.
 Check check_law(NormKind kind, const std::vector<double>& depths,
                 const std::vector<std::vector<double>>& squares) {
   constexpr double kLeastSpan = 3;

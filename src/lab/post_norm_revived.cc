@@ -53,9 +53,8 @@ double gradient_square(const std::vector<BlockPlacement>& placements, const Figu
   return mean_square(stream.backward(d_end).flat()) / mean_square(d_end.flat());
 }
 
-/// The powers that norms divide by fluctuate, so ln g² has a variance of up to 8·|ln g|/d. The mean
-/// of g² is then larger by the exponential of half of it. Where that is large there is no
-/// prediction.
+/// The powers that norms divide by fluctuate, so ln g² has a variance v of up to 8·|ln g|/d. This
+/// enlarges the mean of g² by the factor exp(v/2). If the factor is large, there is no prediction.
 Series agreeing(const std::string& name, const std::vector<double>& depths,
                 const std::vector<double>& gradient, std::size_t width) {
   constexpr double kMostVariance = 0.6;

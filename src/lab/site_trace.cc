@@ -258,7 +258,8 @@ SiteTrace SiteTracer::run() {
   ResidualStream<double> stream = this->stream();
   if (form_.several()) {
     result_.lanes = rows_of(stream.lanes());
-    // A mix made from the previous stream has weights of 0, so any stream serves.
+    // The weights of a mix that is computed from the previous stream start at 0, so the values of
+    // that stream do not matter.
     stream = ResidualStream<double>(stream.lanes(), stream.lanes());
   } else {
     result_.lanes = {vector_of(stream.value())};

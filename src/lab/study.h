@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "addnorm/nn/initialize.h"
+#include "base/message.h"
 #include "lab/training.h"
 #include "probe/profiler.h"
 #include "run/run_config.h"
@@ -118,7 +119,7 @@ struct StudyFinding {
   Spread without_warm_up;    ///< validation loss in nats per byte
   Spread with_warm_up;
   Training training = Training::kTrains;
-  std::string verdict;                ///< one sentence made from the numbers
+  Message verdict;                    ///< one sentence made from the numbers
   std::vector<StudyFinding> by_seed;  ///< of each seed alone; empty in these themselves
 
   /// Whether the two findings agree on stream, gradient and training.
@@ -131,10 +132,10 @@ enum class Holds { kYes, kPartly, kNo };
 
 /// A claim of the literature that the study can refute.
 struct StudyClaim {
-  std::string claim;
+  Message claim;
   std::string source;
   Holds holds = Holds::kNo;
-  std::string evidence;
+  Message evidence;
   std::size_t agreeing_seeds = 0;  ///< number of seeds with the same `holds`
 };
 

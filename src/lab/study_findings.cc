@@ -21,11 +21,11 @@ Strength strength_of(double ratio) {
 }
 
 /// Formats a number as "0.31" or "3e-09".
-std::string number(double value) {
+Message number(double value) {
   if (value != 0 && (std::abs(value) < 1e-2 || std::abs(value) >= 1e4)) {
-    return fmt::format("{:.0e}", value);
+    return Message::number(fmt::format("{:.0e}", value));
   }
-  return fmt::format("{:.3g}", value);
+  return Message::number(fmt::format("{:.3g}", value));
 }
 
 std::vector<double> geometric_means(const std::vector<std::vector<double>>& curves) {
@@ -74,67 +74,74 @@ bool clearly_below(const Spread& better, const Spread& worse) {
   return better.mean < worse.mean - std::max(kLearned, 2 * spread);
 }
 
-std::string signal_clause(const StudyFinding& finding, std::size_t layers) {
+/// Returns the clause about the stream, which may begin the sentence.
+Message signal_clause(const StudyFinding& finding, std::size_t layers, bool begins) {
+  const Message ratio = number(finding.ends.stream);
   switch (finding.stream) {
     case Strength::kVanishes:
-      return fmt::format("the stream shrinks to {} of its size", number(finding.ends.stream));
+      return begins ? msg("The stream shrinks to {} of its size", ratio)
+                    : msg("the stream shrinks to {} of its size", ratio);
     case Strength::kExplodes:
-      if (std::isinf(finding.ends.stream)) return "the stream overflows float32";
-      return fmt::format("the stream grows {}-fold", number(finding.ends.stream));
-    default:
-      return fmt::format("the stream goes from {} to {} over {} layers",
-                         number(finding.stream_by_layer.front()),
-                         number(finding.stream_by_layer.back()), layers);
+      if (std::isinf(finding.ends.stream)) {
+        return begins ? msg("The stream overflows float32") : msg("the stream overflows float32");
+      }
+      return begins ? msg("The stream grows {}-fold", ratio)
+                    : msg("the stream grows {}-fold", ratio);
+    default: {
+      const Message first = number(finding.stream_by_layer.front());
+      const Message last = number(finding.stream_by_layer.back());
+      return begins ? msg("The stream goes from {} to {} over {} layers", first, last, layers)
+                    : msg("the stream goes from {} to {} over {} layers", first, last, layers);
+    }
   }
 }
 
-std::string gradient_clause(const StudyFinding& finding, std::size_t layers) {
+Message gradient_clause(const StudyFinding& finding, std::size_t layers) {
   if (std::isinf(finding.ends.gradient)) {
-    return fmt::format("the gradients of layers 0 and {} have no finite ratio", layers - 1);
+    return msg("the gradients of layers 0 and {} have no finite ratio", layers - 1);
   }
-  return fmt::format("the gradient of layer 0 is {} times layer {}'s",
-                     number(finding.ends.gradient), layers - 1);
+  return msg("the gradient of layer 0 is {} times layer {}'s", number(finding.ends.gradient),
+             layers - 1);
 }
 
-std::string loss_text(const Spread& loss) {
-  return std::isfinite(loss.mean) ? fmt::format("{:.2f}", loss.mean) : std::string("infinite");
+Message loss_text(const Spread& loss) {
+  if (!std::isfinite(loss.mean)) return msg("infinite");
+  return Message::number(fmt::format("{:.2f}", loss.mean));
 }
 
-std::string training_clause(const StudyFinding& finding, double unigram_loss) {
-  const std::string without = loss_text(finding.without_warm_up);
-  const std::string with = loss_text(finding.with_warm_up);
+Message training_clause(const StudyFinding& finding, double unigram_loss) {
+  const Message without = loss_text(finding.without_warm_up);
+  const Message with = loss_text(finding.with_warm_up);
   switch (finding.training) {
     case Training::kFails:
-      return fmt::format(
+      return msg(
           "it does not train: the loss is {} without and {} with warm-up, and byte frequencies "
           "alone give {:.2f}",
           without, with, unigram_loss);
     case Training::kNeedsWarmUp:
-      return fmt::format("it needs warm-up: the loss is {} without and {} with it", without, with);
+      return msg("it needs warm-up: the loss is {} without and {} with it", without, with);
     default:
-      return fmt::format("it trains without warm-up: the loss is {} without and {} with it",
-                         without, with);
+      return msg("it trains without warm-up: the loss is {} without and {} with it", without, with);
   }
 }
 
-std::string verdict_of(const StudyFinding& finding, const Study& study) {
+Message verdict_of(const StudyFinding& finding, const Study& study) {
   const std::size_t layers = study.options.config.layers;
   const Placement last = parse_placements(finding.placement, layers).back().feed_forward;
   const bool cut = last.skip.form == ResidualFactor::Form::kConstant &&
                    last.skip.initial.value({layers, layers}) == 0;
   const bool normed = last.has_norm();
-  const std::string lead = cut && !normed ? "without a residual and without a norm "
-                           : cut          ? "without a residual "
-                           : !normed      ? "without a norm "
-                                          : "";
-  std::string sentence = lead + signal_clause(finding, layers) + " and " +
-                         gradient_clause(finding, layers) + "; " +
-                         training_clause(finding, study.unigram_loss);
-  if (finding.diverged > 0) {
-    sentence += fmt::format("; {} of {} runs diverged", finding.diverged, 2 * study.options.seeds);
-  }
-  sentence[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence[0])));
-  return sentence + ".";
+  const Message signal = signal_clause(finding, layers, !cut && normed);
+  const Message gradient = gradient_clause(finding, layers);
+  const Message training = training_clause(finding, study.unigram_loss);
+  const Message sentence =
+      cut && !normed
+          ? msg("Without a residual and without a norm {} and {}; {}", signal, gradient, training)
+      : cut     ? msg("Without a residual {} and {}; {}", signal, gradient, training)
+      : !normed ? msg("Without a norm {} and {}; {}", signal, gradient, training)
+                : msg("{} and {}; {}", signal, gradient, training);
+  if (finding.diverged == 0) return msg("{}.", sentence);
+  return msg("{}; {} of {} runs diverged.", sentence, finding.diverged, 2 * study.options.seeds);
 }
 
 Training training_of(const StudyFinding& finding, double unigram_loss) {
@@ -230,28 +237,27 @@ std::vector<StudyFinding> study_findings(const Study& study) {
 
 namespace {
 
-std::string ends_clause(const EndRatios& ends) {
+Message ends_clause(const EndRatios& ends) {
   if (std::isinf(ends.stream) || std::isinf(ends.gradient)) {
-    return "the stream or the gradient overflows float32";
+    return msg("the stream or the gradient overflows float32");
   }
-  return fmt::format("the stream changes by a factor of {} and the gradient by {}",
-                     number(ends.stream), number(ends.gradient));
+  return msg("the stream changes by a factor of {} and the gradient by {}", number(ends.stream),
+             number(ends.gradient));
 }
 
-StudyClaim signal_claim(const StudyFinding& finding, const char* without) {
+StudyClaim signal_claim(const StudyFinding& finding, const Message& claim) {
   std::vector<EndRatios> all = finding.other_ends;
   all.insert(all.begin(), finding.ends);
-  std::string evidence;
+  Message evidence;
   std::size_t lost = 0;
   for (const EndRatios& ends : all) {
     lost += ends.sound() ? 0 : 1;
-    evidence += fmt::format("{}with {} weights {}", evidence.empty() ? "" : "; ",
-                            to_string(ends.initialization), ends_clause(ends));
+    const std::string_view name = to_string(ends.initialization);
+    const Message clause = ends_clause(ends);
+    evidence = evidence.empty() ? msg("With {} weights {}", name, clause)
+                                : msg("{}; with {} weights {}", evidence, name, clause);
   }
-  evidence[0] = 'W';
-  return {.claim = fmt::format(
-              "In a deep stack without {}, the signal or the gradient vanishes or explodes ({})",
-              without, finding.placement),
+  return {.claim = claim,
           .source = "Glorot and Bengio 2010; He et al. 2016",
           .holds = lost == all.size() ? Holds::kYes
                    : lost > 0         ? Holds::kPartly
@@ -259,30 +265,37 @@ StudyClaim signal_claim(const StudyFinding& finding, const char* without) {
           .evidence = evidence};
 }
 
-std::string with_spread(const Spread& loss) {
-  if (!std::isfinite(loss.mean)) return "infinite";
-  if (loss.deviation == 0) return fmt::format("{:.3f} (one seed)", loss.mean);
-  return fmt::format("{:.3f} ± {:.3f}", loss.mean, loss.deviation);
+Message with_spread(const Spread& loss) {
+  if (!std::isfinite(loss.mean)) return msg("infinite");
+  if (loss.deviation == 0) return msg("{:.3f} (one seed)", loss.mean);
+  return msg("{:.3f} ± {:.3f}", loss.mean, loss.deviation);
 }
 
 StudyClaim warm_up_claim(const StudyFinding& finding, Training expected, const char* claim) {
   return {.claim = claim,
           .source = "Xiong et al. 2020",
           .holds = finding.training == expected ? Holds::kYes : Holds::kNo,
-          .evidence =
-              fmt::format("Loss {} without warm-up, {} with it",
+          .evidence = msg("Loss {} without warm-up, {} with it",
                           with_spread(finding.without_warm_up), with_spread(finding.with_warm_up))};
 }
 
 /// Returns the literature's claim about the placement, if there is one.
 std::optional<StudyClaim> claim_about(const StudyFinding& finding) {
-  if (finding.placement == "plain") return signal_claim(finding, "residual and norm");
-  if (finding.placement == "none") return signal_claim(finding, "a norm");
+  if (finding.placement == "plain") {
+    return signal_claim(finding, msg("In a deep stack without residual and norm, the signal or the "
+                                     "gradient vanishes or explodes ({})",
+                                     finding.placement));
+  }
+  if (finding.placement == "none") {
+    return signal_claim(finding, msg("In a deep stack without a norm, the signal or the gradient "
+                                     "vanishes or explodes ({})",
+                                     finding.placement));
+  }
   if (finding.placement == "post") {
-    return warm_up_claim(finding, Training::kNeedsWarmUp, "Post-norm needs warm-up");
+    return warm_up_claim(finding, Training::kNeedsWarmUp, msg("Post-norm needs warm-up"));
   }
   if (finding.placement == "pre") {
-    return warm_up_claim(finding, Training::kTrains, "Pre-norm trains without warm-up");
+    return warm_up_claim(finding, Training::kTrains, msg("Pre-norm trains without warm-up"));
   }
   return std::nullopt;
 }
@@ -298,8 +311,8 @@ std::vector<StudyClaim> study_claims(const std::vector<StudyFinding>& findings) 
       if (claim_about(seed)->holds == claim->holds) ++claim->agreeing_seeds;
     }
     if (!finding.by_seed.empty()) {
-      claim->evidence += fmt::format("; the same on {} of {} seeds", claim->agreeing_seeds,
-                                     finding.by_seed.size());
+      claim->evidence = msg("{}; the same on {} of {} seeds", claim->evidence,
+                            claim->agreeing_seeds, finding.by_seed.size());
     }
     claims.push_back(*std::move(claim));
   }

@@ -174,22 +174,32 @@ TEST(StudyFindings, WhatOverflowsExplodes) {
         find({.placement = "none", .stream = {1, INFINITY, last}, .gradient = {NAN, NAN, NAN}});
     EXPECT_EQ(finding.stream, Strength::kExplodes);
     EXPECT_EQ(finding.gradient, Strength::kExplodes);
-    EXPECT_THAT(finding.verdict,
+    EXPECT_THAT(finding.verdict.text(),
                 AllOf(HasSubstr("the stream overflows float32"),
                       HasSubstr("layers 0 and 1 have no finite ratio"), Not(HasSubstr("nan"))));
     const StudyClaim claim = study_claims({finding}).front();
     EXPECT_EQ(claim.holds, Holds::kYes);
-    EXPECT_THAT(claim.evidence, Not(AnyOf(HasSubstr("nan"), HasSubstr("inf "))));
+    EXPECT_THAT(claim.evidence.text(), Not(AnyOf(HasSubstr("nan"), HasSubstr("inf "))));
   }
 }
 
 TEST(StudyFindings, VerdictsSayTheNumbers) {
-  EXPECT_THAT(find({.placement = "plain", .gradient = {3e-9, 1, 1}}).verdict,
+  EXPECT_THAT(find({.placement = "plain", .gradient = {3e-9, 1, 1}}).verdict.text(),
               HasSubstr("the gradient of layer 0 is 3e-09 times layer 1's"));
-  EXPECT_THAT(find({.without = {3.5, 3.5}}).verdict,
+  EXPECT_THAT(find({.without = {3.5, 3.5}}).verdict.text(),
               HasSubstr("needs warm-up: the loss is 3.50 without and 2.05 with it"));
-  EXPECT_THAT(find({.stream = {1, 10, 4000}}).verdict, HasSubstr("grows 4e+03-fold"));
-  EXPECT_THAT(find({.without = {NAN, 2.0}}).verdict, HasSubstr("1 of 4 runs diverged"));
+  EXPECT_THAT(find({.stream = {1, 10, 4000}}).verdict.text(), HasSubstr("grows 4e+03-fold"));
+  EXPECT_THAT(find({.without = {NAN, 2.0}}).verdict.text(), HasSubstr("1 of 4 runs diverged"));
+}
+
+TEST(StudyFindings, HaveTheirWordsAndNumbersInALanguage) {
+  const Language language{
+      .translations = {{"{0} and {1}; {2}", "{0} und {1}; {2}"},
+                       {"it needs warm-up: the loss is {0} without and {1} with it",
+                        "mit Warm-up {1}, ohne {0}"}},
+      .decimal_comma = true};
+  EXPECT_THAT(find({.without = {3.5, 3.5}}).verdict.text(language),
+              AllOf(HasSubstr(" und the gradient"), HasSubstr("; mit Warm-up 2,05, ohne 3,50.")));
 }
 
 TEST(StudyFindings, CountTheSeedsThatAgreeWithTheWhole) {
@@ -200,7 +210,7 @@ TEST(StudyFindings, CountTheSeedsThatAgreeWithTheWhole) {
   EXPECT_THAT(mixed.by_seed[1].by_seed, IsEmpty());
   const StudyClaim claim = study_claims({mixed}).front();
   EXPECT_EQ(claim.agreeing_seeds, 1U);
-  EXPECT_THAT(claim.evidence, HasSubstr("; the same on 1 of 2 seeds"));
+  EXPECT_THAT(claim.evidence.text(), HasSubstr("; the same on 1 of 2 seeds"));
 }
 
 TEST(StudyClaims, CanBeDenied) {

@@ -63,8 +63,8 @@ struct NormTrace {
 NormTrace trace_norm(const NormOptions& options, std::span<const double> values,
                      std::span<const double> gamma = {}, std::span<const double> beta = {});
 
-/// Returns one value for each of `size`, from none, one or all. Throws an Error that names them for
-/// another number.
+/// Returns `size` values from none, one or all of them. Throws an Error with their name if their
+/// number is another one.
 std::vector<double> widen(std::string_view name, std::span<const double> values, std::size_t size,
                           double otherwise);
 

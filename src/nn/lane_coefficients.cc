@@ -13,7 +13,8 @@ namespace {
 
 using Source = MixForm::Source;
 
-/// Whether this is the first sublayer, which reads the first lane because no sublayer precedes it.
+/// Whether this is the first sublayer of a form that uses the previous sublayer's lanes. It reads
+/// the first lane instead.
 bool reads_nothing_before(const MixForm& form, const Place& place) {
   return form.source == Source::kPrevious && place.site() == 0;
 }

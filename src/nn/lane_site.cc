@@ -16,7 +16,7 @@ LaneList<const V> readable(const LaneList<V>& lanes) {
   return {lanes.begin(), lanes.end()};
 }
 
-/// Returns the lanes as a kernel's argument; empty if they do not have equal distances.
+/// Returns the lanes as a kernel's argument, or an empty view if they are not equally spaced.
 template <typename V>
 LanesView<V> strided(const LaneList<V>& lanes) {
   const auto& [data, rows, cols, stride] = lanes.front();
@@ -62,7 +62,7 @@ struct MixShapes {
   }
 
  private:
-  /// Sets as many hidden units as the mixes have numbers.
+  /// Gives the hidden layer as many units as the mixes have numbers.
   void hide(const LaneForm& form, const Place& place) {
     for_each(form, place, [&](MixShape&, const MixWeights& w) { hidden += w.rows; });
     for_each(form, place, [&](MixShape& shape, const MixWeights&) { shape.hidden = hidden; });
@@ -117,7 +117,8 @@ LaneSite<T>::LaneSite(const LaneForm& form, const Place& place, std::size_t d_mo
   if (form.last_lane == Slot::kNorm) last_lane_.emplace(norm, features_, affine);
 }
 
-/// Returns a matrix of d_model features as the part of each lane that a sublayer reads and writes.
+/// Splits a matrix of d_model features into the parts that belong to one lane each: one part,
+/// unless lanes are parts of the features.
 template <typename T>
 template <typename V>
 LaneList<V> LaneSite<T>::parts(MatrixView<V> of_model) const {
@@ -128,7 +129,7 @@ LaneList<V> LaneSite<T>::parts(MatrixView<V> of_model) const {
   return list;
 }
 
-/// Returns the part of z for each row of a.
+/// Returns the part of z that each row of a computes.
 template <typename T>
 template <typename V>
 LaneList<V> LaneSite<T>::reads_of(MatrixView<V> z) const {
@@ -169,8 +170,8 @@ ResidualStream<T>& LaneSite<T>::read(ResidualStream<T>& stream, const Pass<T>& p
   return z_stream_;
 }
 
-/// Returns the arguments for the kernels of lanes. They need that all lanes change and have equal
-/// distances.
+/// Returns the arguments for the kernels of lanes, which require that all lanes change and are
+/// equally spaced.
 template <typename T>
 LanesForward<Arithmetic<T>, T> LaneSite<T>::kernel_arguments(MatrixView<const T> u) const {
   if (changes_ != Changes::kAll || form_.reads_carried) return {};
@@ -236,7 +237,8 @@ WriteGradients<T> LaneSite<T>::write_backward(StreamGradient<T>& gradient, const
   return {.du = du, .dx = dz};
 }
 
-/// The backward of the write with the kernels of lanes; returns false if they do not support it.
+/// Runs the backward of the write with the kernels of lanes. Returns false if they do not support
+/// it.
 template <typename T>
 bool LaneSite<T>::kernel_backward(StreamGradient<T>& gradient, MatrixView<T> du,
                                   const Pass<T>& pass) {
@@ -256,7 +258,7 @@ bool LaneSite<T>::kernel_backward(StreamGradient<T>& gradient, MatrixView<T> du,
   return true;
 }
 
-/// The backward of the mixes without the kernels, lane by lane.
+/// Runs the backward of the mixes without these kernels, lane by lane.
 template <typename T>
 void LaneSite<T>::mix_backward(StreamGradient<T>& gradient, MatrixView<T> du, const Pass<T>& pass) {
   Matrix<Value>& d_update = pass.memory().d_update;

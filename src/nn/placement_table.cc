@@ -48,11 +48,11 @@ double newest(const Place& place, Lane, Lane from) {
 double mean(const Place& place, Lane, Lane) {
   return 1 / static_cast<double>(place.lanes);
 }
-/// Sublayers read one lane after the other, so that lanes become different.
+/// Each sublayer reads one lane, in rotation, so that the lanes become different.
 double in_turn(const Place& place, Lane, Lane from) {
   return from == place.site() % place.lanes;
 }
-/// The same by layers: both sublayers of a layer read the same lane.
+/// The same for layers: both sublayers of a layer read the same lane.
 double layer_in_turn(const Place& place, Lane, Lane from) {
   return from == (place.depth.layer - 1) % place.lanes;
 }
@@ -156,7 +156,8 @@ Changes of_dense_former(const Place& place) {
 bool reads_layers(const Place& place) {
   return place.sublayer == SublayerKind::kAttention && place.lanes > 1;
 }
-/// Mixes of values, keys and queries. On the embedding alone there is one mix, with one norm.
+/// Attention reads three mixes, for values, keys and queries. The first attention reads the
+/// embedding alone, as one mix with one norm.
 std::size_t of_attention(const Place& place) {
   return reads_layers(place) ? 3 : 1;
 }
@@ -245,13 +246,14 @@ constexpr LaneForm last_lane(LaneForm form, Slot of_sublayers) {
   return form;
 }
 
-/// The first layer reads only the embedding: there is no average and no weight.
+/// The first layer reads the embedding alone, so it has no weights to learn.
 constexpr MixForm kDenseAverage{
     .formula = "learned, the last", .base = last, .learned = [](const Place& place, Lane, Lane) {
       return place.lanes > 1;
     }};
 
-/// On the embedding alone there is no choice, and a feed-forward reads attention's output.
+/// The numbers are constants in the first layer, which reads the embedding alone, and for
+/// feed-forwards, which read attention's output.
 constexpr MixForm kMultiway{
     .formula = "learned, the last, + W·GELU(V·N(the last))",
     .base = last,

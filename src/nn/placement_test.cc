@@ -29,7 +29,7 @@ TEST(Placement, TableHasEveryRowOfTheDesign) {
                   "attention-residuals", "block-attention-residuals"));
 }
 
-/// The tutorial counts on them being the first.
+/// The tutorial relies on this order.
 TEST(Placement, RowsThatFiveSlotsDescribeStandFirst) {
   EXPECT_TRUE(std::ranges::is_partitioned(placements(), &Placement::is_plain));
 }

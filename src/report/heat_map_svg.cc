@@ -23,12 +23,8 @@ constexpr double kScaleHeight = 12;      // height of the scale of colours
 /// Draws from top to bottom.
 class HeatDrawing {
  public:
-  HeatDrawing(const Chart& chart, int width, const Language& language)
-      : chart_(chart),
-        width_(width),
-        language_(language),
-        scale_(heat_scale(chart)),
-        columns_(columns_of(chart)) {}
+  HeatDrawing(const Chart& chart, int width)
+      : chart_(chart), width_(width), scale_(heat_scale(chart)), columns_(columns_of(chart)) {}
 
   Image draw();
 
@@ -42,7 +38,6 @@ class HeatDrawing {
         anchor, escape(text));
   }
 
-  std::string text_of(const Message& message) const { return message.text(language_); }
   std::string fill_of(double value) const;
   std::string path_of(std::size_t r, std::size_t c, double left, double top) const;
   void draw_legend();
@@ -54,7 +49,6 @@ class HeatDrawing {
 
   const Chart& chart_;
   const double width_;
-  const Language& language_;
   const HeatScale scale_;
   const std::size_t columns_;
   double cell_ = 0;
@@ -83,8 +77,8 @@ void HeatDrawing::draw_legend() {
       escape(chart_.value));
   top_ += 20;
   const int first = scale_.has_negative ? -kHeatLevels : 0;
-  const std::string low = scale_.has_negative ? text_of(to_message(-scale_.most)) : "0";
-  const std::string most = text_of(to_message(scale_.most));
+  const std::string low = scale_.has_negative ? format_number(-scale_.most) : "0";
+  const std::string most = format_number(scale_.most);
   const double left = kEdge + text_width(low, kTextSize) + 8, step = 7;
   add_text(kEdge, top_ + kScaleHeight - 1, "start", low);
   add("<g fill=\"var(--c{})\">", kPositiveHeat);
@@ -102,7 +96,7 @@ void HeatDrawing::draw_legend() {
     add("<rect fill=\"var(--bad)\" x=\"{0:.1f}\" y=\"{1:.1f}\" "
         "width=\"{2}\" height=\"{2}\"/>",
         x, top_, kScaleHeight);
-    add_text(x + kScaleHeight + 6, top_ + kScaleHeight - 1, "start", text_of(msg("not finite")));
+    add_text(x + kScaleHeight + 6, top_ + kScaleHeight - 1, "start", "not finite");
   }
   top_ += kScaleHeight + 14;
 }
@@ -122,7 +116,7 @@ void HeatDrawing::draw_titled(const HeatMap& map, double left, double top) {
       const double value = map.rows[r][c];
       add("<path{} d=\"{}\"><title>{} ← {}: {}</title></path>", fill_of(value),
           path_of(r, c, left, top), escape(place_name(chart_.y, r)),
-          escape(place_name(chart_.x, c)), text_of(to_message(value)));
+          escape(place_name(chart_.x, c)), format_number(value));
     }
   }
 }
@@ -167,15 +161,16 @@ void HeatDrawing::draw_map(const HeatMap& map, double left, double top) {
   draw_names(map, left, top);
 }
 
-Message describe(const Chart& chart, const HeatScale& scale) {
-  Message text = msg("Rows: {}; columns: {}.", chart.y.label, chart.x.label);
+std::string describe(const Chart& chart, const HeatScale& scale) {
+  std::string text = fmt::format("Rows: {}; columns: {}.", chart.y.label, chart.x.label);
   for (const HeatMap& map : chart.maps) {
     if (!map.rows.empty() && !map.rows.back().empty()) {
-      text = msg("{} {}: the last row from {} to {}.", text, map.name,
-                 to_message(map.rows.back().front()), to_message(map.rows.back().back()));
+      text += fmt::format(" {}: the last row from {} to {}.", map.name,
+                          format_number(map.rows.back().front()),
+                          format_number(map.rows.back().back()));
     }
   }
-  return msg("{} The largest: {}.", text, to_message(scale.most));
+  return fmt::format("{} The largest: {}.", text, format_number(scale.most));
 }
 
 Image HeatDrawing::draw() {
@@ -206,13 +201,13 @@ Image HeatDrawing::draw() {
   top_ = bottom + 18;
   add_text(kEdge + names, top_, "start", chart_.x.label);
   top_ += kEdge;
-  return {width_, top_, chart_.title, text_of(describe(chart_, scale_)), std::move(body_)};
+  return {width_, top_, chart_.title, describe(chart_, scale_), std::move(body_)};
 }
 
 }  // namespace
 
-Image draw_heat_maps(const Chart& chart, int width, const Language& language) {
-  return HeatDrawing(chart, width, language).draw();
+Image draw_heat_maps(const Chart& chart, int width) {
+  return HeatDrawing(chart, width).draw();
 }
 
 }  // namespace addnorm::report

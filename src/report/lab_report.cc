@@ -330,6 +330,23 @@ lab::Panel translated(lab::Panel panel, const Language& language) {
   return panel;
 }
 
+/// Adds the ends of the axes, and the colour of each curve with its name in the legend, if it has
+/// an entry there.
+void add_drawing(Json& panel, const Chart& chart) {
+  check(chart);
+  if (!chart.maps.empty()) return;
+  const Range x = x_range(chart), y = y_range(chart);
+  panel["x"]["range"] = {x.low, x.high};
+  panel["y"]["range"] = {y.low, y.high};
+  auto series = chart.series.begin();
+  for (const char* curves : {"measured", "predicted"}) {
+    for (Json& curve : panel[curves]) {
+      curve["color"] = *series->color;
+      curve["key"] = (series++)->name;
+    }
+  }
+}
+
 }  // namespace
 
 std::string lab_page_json(LabRun run, const Language& language) {
@@ -338,8 +355,7 @@ std::string lab_page_json(LabRun run, const Language& language) {
   json["tally"] = tally(run.result, Tally::kInWords).text(language);
   const std::vector<Chart> charts = to_charts(run.result.panels);
   for (std::size_t i = 0; i < charts.size(); ++i) {
-    json["panels"][i]["wide"] = to_svg(charts[i], kWideChart, language);
-    json["panels"][i]["narrow"] = to_svg(charts[i], kNarrowChart, language);
+    add_drawing(json["panels"][i], charts[i]);
     json["panels"][i]["caption"] = caption_of(run.result.panels[i]).text(language);
   }
   json["checks"] = Json::array();

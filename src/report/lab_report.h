@@ -43,9 +43,9 @@ LabEntry lab_entry(const LabRun& run);
 /// written the text, or no such figure exists.
 LabEntry read_lab_json(std::string_view text, const std::string& file);
 
-/// Returns lab_json() with additions for a page: setting and tally in words, each panel's caption
-/// and its images for a page and a phone, each check's sentence. Texts to show are in this
-/// language.
+/// Returns lab_json() with additions for a page: setting and tally in words, each check's sentence,
+/// and for each panel the whole caption, the ends of its axes, the colours of its curves and their
+/// names in the legend. Texts to show are in this language.
 std::string lab_page_json(LabRun run, const Language& language = {});
 
 /// Returns FIGURE.svg: the figure's panels in one image.

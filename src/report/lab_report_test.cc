@@ -66,8 +66,7 @@ TEST(LabReport, HasHeatMapsInEveryForm) {
   EXPECT_EQ(panel["value"], "weight");
   EXPECT_EQ(panel["maps"][0], Json::parse(R"({"name":"predicted","rows":[[1.0],[0.5,2.0]]})"));
   EXPECT_EQ(panel["maps"][1]["rows"][1], Json::parse("[null,2.0]"));
-  EXPECT_THAT(Json::parse(lab_page_json(run))["panels"][0]["wide"].get<std::string>(),
-              HasSubstr("<title>1 ← 1: 2.00</title>"));
+  EXPECT_EQ(Json::parse(lab_page_json(run))["panels"][0]["maps"], panel["maps"]);
   EXPECT_THAT(adapt(lab_text(run, 80), {}), HasSubstr("weight:  · 0  ░ 0.50"));
 }
 
@@ -134,12 +133,22 @@ TEST(LabReport, HasWhatAPageShowsBesideTheNumbers) {
   const LabRun run = some_run();
   Json json = Json::parse(lab_page_json(run));
   const Json numbers = Json::parse(lab_json(run));
-  EXPECT_EQ(json["panels"][0]["measured"], numbers["panels"][0]["measured"]);
   EXPECT_THAT(json["panels"][0]["caption"].get<std::string>(),
               HasSubstr("What it shows. Pale and wide"));
   const Chart chart = to_charts(run.result.panels)[0];
-  EXPECT_EQ(json["panels"][0]["wide"], to_svg(chart, kWideChart));
-  EXPECT_EQ(json["panels"][0]["narrow"], to_svg(chart, kNarrowChart));
+  EXPECT_EQ(json["panels"][0]["x"]["range"], Json({x_range(chart).low, x_range(chart).high}));
+  EXPECT_EQ(json["panels"][0]["y"]["range"], Json({y_range(chart).low, y_range(chart).high}));
+  std::size_t series = 0;
+  for (const char* curves : {"measured", "predicted"}) {
+    for (std::size_t i = 0; i < json["panels"][0][curves].size(); ++i, ++series) {
+      Json& curve = json["panels"][0][curves][i];
+      EXPECT_EQ(curve["color"], chart.series[series].color);
+      EXPECT_EQ(curve["key"], chart.series[series].name);
+      curve.erase("color");
+      curve.erase("key");
+      EXPECT_EQ(curve, numbers["panels"][0][curves][i]);
+    }
+  }
   EXPECT_THAT(json["checks"][2]["text"].get<std::string>(), HasSubstr("the stack has no skip"));
   EXPECT_THAT(json["tally"].get<std::string>(), HasSubstr("checks inside"));
   EXPECT_THAT(json["setting"].get<std::string>(), HasSubstr("2 seeds from 7"));

@@ -131,7 +131,7 @@ std::string study_text(const StudyReport& report, int width) {
   std::string out = lines(setting(report.study)) + "\n" + to_text(summary(report), width) + "\n" +
                     lines(kHowToRead) + lines(baseline(report.study)) + "\n";
   for (const lab::StudyFinding& f : report.findings) {
-    out += lines(paint(Ink::kStrong, f.placement) + ": " + f.verdict);
+    out += lines(paint(Ink::kStrong, f.placement) + ": " + f.verdict.text());
   }
   if (!report.claims.empty())
     out += "\n" + paint(Ink::kStrong, "Claims from the literature") + "\n";
@@ -237,7 +237,7 @@ std::string study_html(const StudyReport& report) {
                     setting(report.study) + ".");
   page.section("What was found");
   page.table(summary(report), std::string(kHowToRead) + " " + baseline(report.study));
-  for (const lab::StudyFinding& f : report.findings) page.paragraph(f.verdict, f.placement);
+  for (const lab::StudyFinding& f : report.findings) page.paragraph(f.verdict.text(), f.placement);
   page.section("Signal and gradient before training")
       .figure(layer_chart(report, "The residual stream by layer",
                           &lab::StudyFinding::stream_by_layer, &lab::LayerCurves::stream_rms),
@@ -285,7 +285,7 @@ std::string study_json(const StudyReport& report) {
   };
   for (const lab::StudyFinding& f : report.findings) {
     json["placements"].push_back({{"placement", f.placement},
-                                  {"verdict", f.verdict},
+                                  {"verdict", f.verdict.text()},
                                   {"stream_rms", f.curves.stream_rms},
                                   {"gradient_rms", f.curves.gradient_rms},
                                   {"end_ratios", ends(f)},
@@ -295,10 +295,10 @@ std::string study_json(const StudyReport& report) {
                                   {"agreeing_seeds", f.agreeing_seeds()}});
   }
   for (const lab::StudyClaim& c : report.claims) {
-    json["claims"].push_back({{"claim", c.claim},
+    json["claims"].push_back({{"claim", c.claim.text()},
                               {"source", c.source},
                               {"holds", word_of(c.holds)},
-                              {"evidence", c.evidence},
+                              {"evidence", c.evidence.text()},
                               {"agreeing_seeds", c.agreeing_seeds}});
   }
   for (const lab::StudyRun& run : report.study.runs) {

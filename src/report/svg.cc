@@ -96,15 +96,14 @@ std::vector<std::pair<std::size_t, std::size_t>> stretches(std::size_t count, co
   return found;
 }
 
-Message describe(const Chart& chart) {
-  Message text = msg("{} over {}.", chart.y.label, chart.x.label);
+std::string describe(const Chart& chart) {
+  std::string text = fmt::format("{} over {}.", chart.y.label, chart.x.label);
   for (const Series& s : chart.series) {
     if (s.y.empty() || s.name.empty()) continue;
     const std::size_t last = breaks_at(s).value_or(s.y.size() - 1);
-    const Message ends = msg("{}: {} at {}, {} at {}", s.name, to_message(s.y[0]),
-                             to_message(s.x[0]), to_message(s.y[last]), to_message(s.x[last]));
-    text = last + 1 < s.y.size() ? msg("{} {}, then no longer finite.", text, ends)
-                                 : msg("{} {}.", text, ends);
+    text += fmt::format(" {}: {} at {}, {} at {}{}.", s.name, format_number(s.y[0]),
+                        format_number(s.x[0]), format_number(s.y[last]), format_number(s.x[last]),
+                        last + 1 < s.y.size() ? ", then no longer finite" : "");
   }
   return text;
 }
@@ -133,7 +132,7 @@ void append_point(std::string& path, double x, double y) {
 // Draws from top to bottom.
 class Drawing {
  public:
-  Drawing(const Chart& chart, int width, const Language& language);
+  Drawing(const Chart& chart, int width);
 
   Image draw();
 
@@ -185,19 +184,14 @@ class Drawing {
 
   const Chart& chart_;
   const double width_;
-  const Language& language_;
   double top_ = kEdge;  // top of the remaining area
   Box plot_{};
   Range x_range_, y_range_;
   std::string body_;
 };
 
-Drawing::Drawing(const Chart& chart, int width, const Language& language)
-    : chart_(chart),
-      width_(width),
-      language_(language),
-      x_range_(x_range(chart)),
-      y_range_(y_range(chart)) {}
+Drawing::Drawing(const Chart& chart, int width)
+    : chart_(chart), width_(width), x_range_(x_range(chart)), y_range_(y_range(chart)) {}
 
 Image Drawing::draw() {
   body_ = paragraph(chart_.title, "title", kTitleSize, width_, top_);
@@ -206,7 +200,7 @@ Image Drawing::draw() {
   draw_y_axis();
   draw_x_axis();
   draw_series();
-  return {width_, top_, chart_.title, describe(chart_).text(language_), body_};
+  return {width_, top_, chart_.title, describe(chart_), body_};
 }
 
 // Returns the positions of the points in [first, last). A single point is wide enough to be
@@ -252,14 +246,11 @@ std::vector<Drawing::Key> Drawing::keys() const {
     const Series& s = chart_.series[i];
     const bool is_empty = !s.y.empty() && widen({}, s.y, chart_.y.scale).empty();
     if (!s.name.empty()) {
-      const Message name = is_empty ? msg("{}: nothing to show", s.name) : Message(s.name);
-      keys.push_back({sample_of(i), name.text(language_)});
+      keys.push_back({sample_of(i), s.name + (is_empty ? ": nothing to show" : "")});
     }
   }
-  if (has_break(chart_))
-    keys.push_back({std::string(kBreak), Message(msg("no longer finite")).text(language_)});
-  if (has_zero_of_log(chart_))
-    keys.push_back({std::string(kZero), Message(msg("zero or less")).text(language_)});
+  if (has_break(chart_)) keys.push_back({std::string(kBreak), "no longer finite"});
+  if (has_zero_of_log(chart_)) keys.push_back({std::string(kZero), "zero or less"});
   return keys;
 }
 
@@ -306,7 +297,7 @@ void Drawing::draw_y_axis() {
     if (tick.label.empty()) continue;
     add("<path class=\"grid\" d=\"M{:.1f},{:.1f}H{:.1f}\"/>", plot_.left, y, plot_.right);
     add("<text class=\"muted\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>",
-        plot_.left - 6, y + 4.5, Message::number(tick.label).text(language_));
+        plot_.left - 6, y + 4.5, tick.label);
   }
   top_ = plot_.bottom;
 }
@@ -327,8 +318,7 @@ void Drawing::draw_x_axis() {
           x + 4.5, top_ + 9, escape(tick.label));
     } else {
       add("<text class=\"muted\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>",
-          std::min(x, width_ - 2 - size / 2), top_ + 19,
-          Message::number(tick.label).text(language_));
+          std::min(x, width_ - 2 - size / 2), top_ + 19, tick.label);
     }
   }
   top_ += named ? widest + 30 : 40;
@@ -402,16 +392,15 @@ void Drawing::draw_markers(std::size_t series) {
   add("</g>");
 }
 
-Image draw(const Chart& chart, int width, const Language& language) {
+Image draw(const Chart& chart, int width) {
   check(chart);
-  return chart.maps.empty() ? Drawing(chart, width, language).draw()
-                            : draw_heat_maps(chart, width, language);
+  return chart.maps.empty() ? Drawing(chart, width).draw() : draw_heat_maps(chart, width);
 }
 
 }  // namespace
 
-std::string to_svg(const Chart& chart, int width, const Language& language) {
-  return alone(draw(chart, width, language));
+std::string to_svg(const Chart& chart, int width) {
+  return alone(draw(chart, width));
 }
 
 std::string to_svg(const ChartSheet& sheet, int width) {
@@ -425,7 +414,7 @@ std::string to_svg(const ChartSheet& sheet, int width) {
     write(text, "muted", kTextSize);
   }
   for (const ChartSheet::Part& part : sheet.parts) {
-    const Image chart = draw(part.chart, width, {});
+    const Image chart = draw(part.chart, width);
     image.height += kLine;
     image.body += nested(chart, image.height);
     image.height += chart.height;

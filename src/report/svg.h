@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "base/message.h"
 #include "report/chart.h"
 
 namespace addnorm::report {
@@ -16,8 +15,7 @@ constexpr int kNarrowChart = 360;
 /// description in words. A curve that ends because its values are no longer finite ends in a cross.
 /// Zeros on a log scale are triangles on the lower edge. Heat maps are side by side, or one above
 /// the other in a narrow image; a cell shows its value under the pointer.
-/// The language is that of the chart's texts.
-std::string to_svg(const Chart& chart, int width = kWideChart, const Language& language = {});
+std::string to_svg(const Chart& chart, int width = kWideChart);
 
 /// Charts one above the other, with explanations for a file without a page.
 struct ChartSheet {

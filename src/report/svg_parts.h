@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/message.h"
 #include "report/chart.h"
 
 namespace addnorm::report {
@@ -34,6 +33,6 @@ std::string paragraph(std::string_view text, std::string_view css_class, double 
                       double& top);
 
 /// Draws a chart of heat maps.
-Image draw_heat_maps(const Chart& chart, int width, const Language& language);
+Image draw_heat_maps(const Chart& chart, int width);
 
 }  // namespace addnorm::report

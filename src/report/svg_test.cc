@@ -99,10 +99,6 @@ TEST(Svg, CutsOffWhatLiesBeyondTheAxis) {
   EXPECT_EQ(count(svg, "class=\"full\""), 3u);  // the legend's and those of two points
 }
 
-TEST(Svg, TakesTheThemeOfThePageAroundIt) {
-  EXPECT_THAT(to_svg(chart_of({1, 2})), HasSubstr("[data-theme=dark] .chart{"));
-}
-
 TEST(Svg, SharesAColorButNotALook) {
   Chart chart = chart_of({1, 2});
   chart.series.push_back(chart.series[0]);

@@ -22,8 +22,7 @@ constexpr std::string_view kDark =
 std::string theme_css(std::string_view selector) {
   return fmt::format(
       "{0}{{color-scheme:light dark;{1}}}"
-      "@media screen and (prefers-color-scheme:dark){{{0}{{{2}}}}}"
-      "@media screen{{[data-theme=light] {0}{{{1}}}[data-theme=dark] {0}{{{2}}}}}",
+      "@media screen and (prefers-color-scheme:dark){{{0}{{{2}}}}}",
       selector, kLight, kDark);
 }
 

@@ -9,8 +9,8 @@ namespace addnorm::report {
 constexpr int kSeriesColors = 8;
 
 /// Returns the colours of charts and pages as CSS variables of `selector`, light and dark: --paper,
-/// --ink, --muted, --grid, --good, --bad and those of the series. An element with data-theme
-/// chooses between light and dark; elsewhere the system does.
+/// --ink, --muted, --grid, --good, --bad and those of the series. The system chooses between light
+/// and dark.
 std::string theme_css(std::string_view selector);
 
 }  // namespace addnorm::report

@@ -4,6 +4,18 @@ import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { LONG, chapter, findings, openPage } from './page';
 
+/** The texts of drawings that extend beyond them. */
+function clippedTexts(drawings: Element[]): string[] {
+  return drawings.flatMap((drawing) => {
+    const { left, right, top, bottom } = drawing.getBoundingClientRect();
+    const isClipped = (text: Element) => {
+      const box = text.getBoundingClientRect();
+      return box.left < left || box.right > right || box.top < top || box.bottom > bottom;
+    };
+    return [...drawing.querySelectorAll('text')].filter(isClipped).map((t) => t.textContent!);
+  });
+}
+
 /** Opens the chapter and waits for the figure. */
 async function open(query: string, figure: string, options = {}): Promise<[Page, Locator]> {
   const page = await openPage(`#lab${query && `?${query}`}`, options);
@@ -26,6 +38,7 @@ test('runs every figure, and finds it inside', LONG, async () => {
     await part.locator(`h3[data-figure="${name.replaceAll(' ', '-')}"]`).waitFor();
     expect(await verdict(part), name).toBe('inside');
     expect(await part.locator('.lab-figure').count(), name).toBeGreaterThan(0);
+    expect(await part.locator('.lab-figure .drawing').evaluateAll(clippedTexts), name).toEqual([]);
   }
 });
 
@@ -100,7 +113,7 @@ test('the drawing has the colours of the page’s theme', async () => {
   const [page, part] = await open('lab.figure=pipeline', 'pipeline');
   const ink = () =>
     part
-      .locator('.lab-figure .wide .title')
+      .locator('.lab-figure .drawing .strong')
       .first()
       .evaluate((element) => getComputedStyle(element).fill);
   const light = await ink();
@@ -122,20 +135,19 @@ test('says so when the module cannot be loaded, and tries again', async () => {
   expect(await part.getByRole('alert').count()).toBe(0);
 });
 
-test('its images leave the other chapters’ charts as they are', async () => {
-  const page = await openPage('#highway', { theme: 'light' });
-  await page.getByLabel('Theme').selectOption('dark');
-  const caption = chapter(page, 'highway').locator('.line-chart figcaption').first();
-  const look = () =>
-    caption.evaluate((element) => {
-      const { color, fontSize, colorScheme } = getComputedStyle(element);
-      return { color, fontSize, colorScheme };
-    });
-  const before = await look();
-  const part = chapter(page, 'lab');
-  await part.evaluate((element) => element.scrollIntoView());
-  await part.locator('.lab-figure').first().waitFor();
-  expect(await look()).toEqual(before);
+test('the pointer reads the values of curves and of cells', async () => {
+  const [page, part] = await open('lab.figure=depth-mixing', 'depth-mixing');
+  const readAt = async (plot: Locator, across: number, down: number) => {
+    await plot.scrollIntoViewIfNeeded();
+    const { x, y, width, height } = (await plot.boundingBox())!;
+    await page.mouse.move(x + across * width, y + down * height);
+    return part.locator('.reading text').allTextContents();
+  };
+  const plots = part.locator('.plot-pointer');
+  expect(await readAt(plots.first(), 0.01, 0.01)).toEqual(['1 ← x', '1']);
+  const read = await readAt(plots.last(), 0.999, 0.5);
+  expect(read[0]).toBe('source: 0 is x, then the sublayers 23');
+  expect(read).toContain('hyper');
 });
 
 test('a figure that takes long gives way to the next', async () => {
@@ -157,7 +169,8 @@ test.each(['light', 'dark'] as const)('has no accessibility findings, %s', LONG,
 });
 
 test('fits into 360 pixels', LONG, async () => {
-  const [page] = await open('lab.figure=variance', 'variance', { width: 360 });
+  const [page, part] = await open('lab.figure=variance', 'variance', { width: 360 });
+  expect(await part.locator('.lab-figure .drawing').evaluateAll(clippedTexts)).toEqual([]);
   const width = await page.evaluate(() => document.documentElement.scrollWidth);
   expect(width).toBeLessThanOrEqual(360);
 });

@@ -21,7 +21,7 @@ struct AddNormOptions {
   NormOptions norm = {};  ///< for all its norms
   Affine affine = Affine::kGammaBeta;
   double dropout = 0;  ///< probability, on the branch
-  Depth depth = {};    ///< for factors and for dropout's random numbers: each layer needs its own
+  Depth depth = {};    ///< for factors and dropout's random numbers; different in each layer
   SublayerKind sublayer = SublayerKind::kAttention;  ///< likewise, and for probes
   std::size_t lanes = 1;  ///< number of lanes of the stream that it reads
 };

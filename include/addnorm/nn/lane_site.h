@@ -39,10 +39,10 @@ class LaneSite final : public StreamSite<T> {
   ADDNORM_API void write(ResidualStream<T>& stream, MatrixView<const T> u,
                          const Dropout& dropout) override;
 
-  /// Replaces the gradient of X′ by X's share through A.
+  /// Replaces the gradient of X′ by the part of X's gradient that comes through A.
   ADDNORM_API WriteGradients<T> write_backward(StreamGradient<T>& gradient,
                                                const Pass<T>& pass) override;
-  /// Adds X's share through z and through the mixes' sources.
+  /// Adds the parts of X's gradient that come through z and through the sources of the mixes.
   ADDNORM_API void read_backward(StreamGradient<T>& gradient, MatrixView<const Value> dz,
                                  const Pass<T>& pass) override;
 

@@ -41,9 +41,9 @@ struct Scratch {
   Matrix<Value> d_lanes, d_last_lane;  // LaneSite
 };
 
-/// Called in backward when the gradients of a layer's parameters are complete. The first call has
-/// the number of layers: the final norm and the head (unless tied) are complete. The layers follow
-/// from the last to the first.
+/// Called in backward when the gradients of a layer's parameters are complete. The first call
+/// passes the number of layers: the final norm's gradients are complete, and the head's unless it
+/// is tied. Then one call for each layer follows, from the last to the first.
 using GradientsReady = std::function<void(std::size_t layer)>;
 
 /// The state that one forward and its backward share, for T = float, double and BFloat16. Rows of

@@ -60,7 +60,7 @@ struct Place {
   SublayerKind sublayer = SublayerKind::kAttention;
   std::size_t lanes = 1;
 
-  std::size_t site() const {  ///< number of sublayers before this one
+  std::size_t site() const {  ///< the number of sublayers before this one
     return 2 * (depth.layer - 1) + (sublayer == SublayerKind::kFeedForward);
   }
   std::size_t sites() const { return 2 * depth.layers; }
@@ -103,7 +103,7 @@ struct MixForm {
   /// v.
   Gate gate = Gate::kNone;
   Source source = Source::kNone;
-  /// Whether the numbers depend on the source; else they are map(base).
+  /// Whether the numbers depend on the source. If not, they are map(base).
   bool (*made)(const Place&) = [](const Place&) { return true; };
   Act act = Act::kNone;
   double scale = 1;  ///< initial value of the learned scale; 1: not learned
@@ -117,7 +117,7 @@ enum class Changes {
   kAppend,  ///< none; a new last lane is x′ = A·X + u, A of one row
 };
 
-/// The lanes of a stream: read, run, carry, write.
+/// The lanes of a stream, and the mixes with which sublayers read and write them.
 struct LaneForm {
   /// The number of lanes: `usual`, unless the caller chooses one between `least` and `most`. With
   /// `grows` the stream starts with one lane, and sublayers append others.
@@ -128,7 +128,7 @@ struct LaneForm {
   MixForm read = {};   ///< a
   MixForm carry = {};  ///< A
   MixForm write = {};  ///< b
-  MixForm exit = {};   ///< c, which reads the stack's output
+  MixForm exit = {};   ///< c, the mix that gives the stack's output
   Changes (*changes)(const Place&) = [](const Place&) { return Changes::kAll; };
   /// The number of mixes that a sublayer reads, each with its row of a. Attention may read three:
   /// for values, keys and queries, in this order. The first mix is the one that passes through the
@@ -186,7 +186,7 @@ struct Placement {
   bool is_plain() const;
 };
 
-/// Returns every row of the table, in the order of ARCHITECTURE.md.
+/// Returns every placement, in the order of docs/arrangements.md.
 ADDNORM_API std::span<const Placement> placements();
 
 /// Returns the number of lanes of a stream before a sublayer of this placement: `asked`, or the

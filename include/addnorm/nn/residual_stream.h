@@ -13,9 +13,9 @@ namespace addnorm {
 template <typename V>
 using LaneList = std::vector<MatrixView<V>>;
 
-/// The residual stream in a stack: x, possibly as a residual sum that is not computed yet. If a
-/// norm follows, the sublayer's own `after` or the next one's `before`, it computes the sum in the
-/// same pass over memory. Or several lanes X, which are never pending.
+/// The residual stream in a stack: x, or several lanes X. x may be a pending residual sum, which is
+/// not computed yet. The next norm, the sublayer's own `after` or the next sublayer's `before`,
+/// then computes the sum in the same pass over memory. Lanes are never pending.
 template <typename T>
 class ResidualStream {
   static_assert(check_module<T>());

@@ -13,8 +13,8 @@ namespace addnorm {
 /// Whether a stack ends with a norm; kAsPlacement follows the last sublayer's placement.
 enum class FinalNorm { kAsPlacement, kNo, kYes };
 
-/// Blocks one after the other and a final norm. With a causal mask in the pass it is the body of a
-/// decoder, without one an encoder.
+/// A sequence of blocks and a final norm. With a causal mask in the pass it is the body of a
+/// decoder, otherwise an encoder.
 template <typename T>
 class Stack {
   static_assert(check_module<T>());

@@ -21,8 +21,8 @@ struct WriteGradients {
   MatrixView<Value> dx = {};  ///< receives the complete gradient of x
 };
 
-/// A sublayer's access to the residual stream: it reads x, and writes s, computed from the update u
-/// and either x or the stream's lanes.
+/// A sublayer's access to the residual stream. read() returns the sublayer's input x. write()
+/// replaces the stream by s, computed from the update u and from x or the stream's lanes.
 template <typename T>
 class StreamSite {
   static_assert(check_module<T>());

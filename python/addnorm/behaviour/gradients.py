@@ -179,7 +179,7 @@ def _add_dead(s: Subject, g: Gradients, place: str, dead: list[str]) -> None:
         beside = [d for d in dead if d != place and _nearest_called(s, d) == around
                   and (d in s.parameters or not is_norm_class(s.model.get_submodule(d)))]
         is_used = any(is_within(n, around) for n in g.trained if n not in g.missing)
-        if is_used and not beside:  # else it belongs to a branch that was not taken
+        if is_used and not beside:  # otherwise it belongs to a branch of the code that did not run
             s.add("norm-unused", values, where=place, detail=f"{around or 'the model'} runs")
             return
     s.add("parameter-unused", values, where=place, detail="nobody calls it",
@@ -243,7 +243,7 @@ def _is_ignored(s: Subject, norm: nn.Module, parameter: str) -> bool:
         y = next(tensors_in(norm.forward(x)))
     if y.requires_grad and torch.autograd.grad(y.sum(), value, allow_unused=True)[0] is not None:
         return False
-    saved = value.detach().clone()  # it may be used where no gradient passes
+    saved = value.detach().clone()  # it may be used in code without gradients
     try:
         with torch.no_grad():
             value.data.add_(1)
@@ -256,7 +256,7 @@ def _try_values(s: Subject, g: Gradients, names: list[str]) -> None:
     """Changes parameters without a gradient, and measures whether the loss changes."""
     groups: dict[str, list[str]] = defaultdict(list)
     order = _order(s, g)
-    for name in sorted(names, key=lambda n: -order.get(parent_of(n), -1)):  # the cut is after the last
+    for name in sorted(names, key=lambda n: -order.get(parent_of(n), -1)):  # the cut is after the last module
         groups[s.of_all_layers(parent_of(name))].append(name)
     matter: list[str] = []
     unused: list[str] = []

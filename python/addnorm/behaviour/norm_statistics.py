@@ -43,7 +43,7 @@ def measure_statistics(s: Subject, found: NormInputs) -> None:
             continue
         try:
             share = _share_along_input(module, x)
-        except Exception as error:  # a norm that needs further inputs
+        except Exception as error:  # for example, the norm needs further inputs
             s.leave(s.names[module], error)
             continue
         if share is not None:

@@ -122,12 +122,11 @@ class NoisySums:
 
 
 class StreamDropout:
-    """Finds dropout of a sum x + f instead of f in a layer. It drops what the layers before have added.
+    """Finds dropout of a sum x + f, instead of f, in a layer. It drops parts of what earlier layers have added.
 
-    The residual stream is the input of a layer and each sum with it. The input of a module within a layer belongs to
-    it, too, unless a linear map has just computed it. That is a branch, to which an adapter may add. The stream of a
-    batch of one sequence cannot be distinguished from positions, and is skipped.
-    """
+    The residual stream is the input of a layer and each sum with it. It also includes the input of a module within a
+    layer, unless a linear map has just computed that input. Such an input is a branch, to which an adapter may add. A
+    batch of one sequence is skipped, because its stream cannot be distinguished from positions. """
 
     checks = "dropout-on-stream"
 

@@ -86,7 +86,7 @@ def _decays(s: Subject, groups: Groups) -> dict[str, float]:
 
 
 def _measure_decay(s: Subject, groups: Groups) -> None:
-    """Adds decay-on-gain. It gets a reason if the matrices have a weaker decay or all other vectors have none."""
+    """Adds decay-on-gain. The line has a reason if matrices have a weaker decay, or if all other vectors have none."""
     decays = _decays(s, groups)
     gains = [n for n in decays if is_norm_class(s.model.get_submodule(parent_of(n)))]
     decayed = [n for n in gains if decays[n] > 0]
@@ -102,8 +102,8 @@ def _measure_decay(s: Subject, groups: Groups) -> None:
 
 def _measure_uneven_decay(s: Subject, groups: Groups) -> None:
     """Adds decay-uneven if weights of linear maps in layers have another weight decay than most of them. These are one
-    matrix in some layers alone, or a few kinds of matrices in all layers. Another decay is a choice for groups with
-    another learning rate and for routers."""
+    matrix in some layers alone, or a few kinds of matrices in all layers. For routers, and for groups with another
+    learning rate, another decay is a choice."""
     decays = {n: decay for n, decay in _decays(s, groups).items() if s.parameters[n].dim() == 2 and s.layer_of(n)
               and is_linear_map(s.model.get_submodule(parent_of(n))) and not _is_router(s, n)}
     names = list(decays)

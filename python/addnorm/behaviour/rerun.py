@@ -15,11 +15,11 @@ from .operators import Functions, LiveDropout, NoisySums
 from .structure import is_16_bit, leading, main_output, relative_difference, some, with_tensors
 from .subject import Subject, Unmeasured
 
-# Smallest limits of differences. Kernels with another order of summation, as those for single tokens, stay below.
+# The smallest limits of differences. Another order of summation, as in kernels for single tokens, stays below them.
 LIMIT, LIMIT_16_BIT = 1e-4, 0.03
 SAME_SHAPES = 0.2  # share of these limits for batches of one shape, which use the same kernels
-ROUNDINGS = 3  # multiple of the effect of rounding the embeddings once; a cache has 0.4 to 0.7 of it in 4 to 32 layers
-MOST_ROUNDING = 0.1  # a larger change is noise
+ROUNDINGS = 3  # the allowed multiple of the effect of rounding the embeddings once; a cache has 0.4 to 0.7
+MOST_ROUNDING = 0.1  # a larger change cannot be judged
 SHARED = "a sequence alone has another output even without padding, as with experts of a limited capacity"
 _KEPT = ("attention_mask",)  # masks that are 1 at tokens
 _HIDDEN = ("src_key_padding_mask", "key_padding_mask", "padding_mask")  # masks that are True at padding
@@ -45,7 +45,7 @@ def _add(s: Subject, check: str, difference: float, output: Tensor, share: float
 
 
 def _measure_rounding(s: Subject) -> float:
-    """Returns how much the output changes if the embeddings change in their last bit. Deep models magnify it."""
+    """Returns the change of the output if the embeddings change in their last bit. Deep models amplify it."""
     def change(tensor: Tensor) -> Tensor:
         if not tensor.is_floating_point():
             return tensor
@@ -84,8 +84,8 @@ def measure_noise(s: Subject, output: Tensor) -> None:
 
 
 def measure_alone(s: Subject, output: Tensor) -> None:
-    """Adds "alone", which batch-leak judges: the difference between the longest sequence of a padded batch and the same sequence alone. The
-    model may have applied its mask to other sequences."""
+    """Adds "alone", which the rule batch-leak judges: the difference between the output of the longest sequence in a
+    padded batch and its output alone. It shows a mask that is applied to other sequences."""
     found = padding_mask(s)
     if found is None or bool(found[1].all()) or len(found[1]) < 2 or len(output) != len(found[1]) or _is_noisy(s):
         return
@@ -212,8 +212,8 @@ def _measure_padding_of_embeddings(s: Subject, output: Tensor) -> None:
 
 
 class _EmbeddedPadding:
-    """A hook that changes the embeddings of padding, which is two or more tokens of padding_idx at the end of a
-    sequence. A single one may be chance."""
+    """A hook that changes the embeddings of padding: two or more tokens with padding_idx at the end of a sequence. A
+    single such token may be a coincidence."""
 
     def __init__(self, s: Subject) -> None:
         self._s = s

@@ -82,7 +82,8 @@ class Subject:
 
     @contextlib.contextmanager
     def part(self, where: str) -> Iterator[None]:
-        """Records any exception as left out, because the model is foreign code and may raise any."""
+        """Records any exception as the reason why something was not measured, because a model's code may raise any
+        exception."""
         try:
             yield
         except Exception as error:

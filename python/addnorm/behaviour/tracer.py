@@ -152,9 +152,10 @@ class Tracer:
         return gradient
 
     def _pass_out(self, module: nn.Module, gradient: Tensor) -> Tensor:
-        """Cuts the gradient to the token at the focus if it is 0 at all others. If it is not, the module is part of the
-        one around it, as a projection is part of attention, and the gradient stays. But an outermost module then reads
-        a memory, whose tokens are not those of the output, and its gradient becomes 0."""
+        """Cuts the gradient to the token at the focus. It does so only if the gradient of the module's output is 0 at
+        all other tokens. Otherwise the module is part of another one, as a projection is part of attention, and its
+        gradient is not changed. An outermost module of this kind reads a memory with other tokens, and its gradient
+        becomes 0."""
         if not self._cuts or not self.focus.matches(gradient):
             return gradient
         self._is_clean[module] = not _elsewhere(self.focus.energy(gradient), self.focus.at)

@@ -150,7 +150,8 @@ def _is_off(mean: float, expected: float) -> bool:
 
 
 def _is_of_size(s: Subject, name: str, weight: Tensor, usual: float) -> bool:
-    """Returns whether a matrix has about the usual size. Zero matrices and smaller maps into the stream pass."""
+    """Returns whether a matrix has about the usual size. Zero matrices, and smaller maps into the stream, count as
+    usual."""
     share, chance = _size(weight) / max(usual, 1e-30), 5 / (2 * weight.numel())**0.5
     least = 0.0 if _writes_stream(s, name) else 1 - max(0.25, chance)
     return share == 0 or least < share < 1 + max(0.5, chance)
@@ -176,7 +177,7 @@ def _drawn_again(s: Subject) -> dict[str, Tensor]:
 
 
 def _unlike_others(s: Subject, names: list[str], off: set[str], is_judged: bool) -> Iterator[list[str]]:
-    """Yields groups of names in `off` that most of their counterparts in other layers are not in. A name without a
+    """Yields groups of names in `off` of which most counterparts in other layers are not in `off`. A name without a
     counterpart is yielded if it is the only one in `off`. If is_judged, yields all of `off` if it has all names in
     layers, because no design changes all norms."""
     forms: dict[str, list[str]] = defaultdict(list)

@@ -18,7 +18,7 @@ from .starts import Starts
 from .subject import Subject
 
 # A gradient below this share of the median over counterparts, or over all matrices, is lost. It is four roundings in
-# float32. If a gradient is 0 by its formula, as that of a weight divided by itself, about one rounding is left of it.
+# float32. A gradient that is 0 by its formula, such as that of a weight divided by itself, is about one rounding.
 LOST = 4 * torch.finfo(torch.float32).eps
 MOST_ROUNDS = 3  # zero heads hide gradients of zero output projections, which hide those of their branches
 
@@ -72,7 +72,7 @@ def _has_no_rows(s: Subject, g: Gradients, name: str) -> bool:
 
 def _is_router_of_one(s: Subject, name: str) -> bool:
     """Returns whether a router gets no gradient by design: its configuration says that one expert is chosen, whose
-    weight may be divided by itself, or its family does so for experts far ahead of the others."""
+    weight may be divided by itself. Some families do this for experts with a much larger logit than the others."""
     experts = entry(s.config, "num_experts", "num_local_experts", "n_routed_experts")
     if not re.search("rout|gate", name) or s.parameters[name].shape[0] != experts:
         return False
@@ -83,9 +83,9 @@ def _is_router_of_one(s: Subject, name: str) -> bool:
 
 
 def _without_excused(s: Subject, g: Gradients, small: dict[str, str]) -> dict[str, str]:
-    """Leaves out the parameters that get a gradient in evaluation, or once parameters of only zeros have other values.
-    In training, a layer may have been dropped at random. LoRA and adaLN-Zero begin with one matrix of zeros. It has a
-    gradient itself, and the others get one after the first step."""
+    """Omits the parameters that get a gradient in evaluation, or after parameters of zeros were changed to small
+    values. In training, a layer may have been dropped at random. LoRA and adaLN-Zero begin with one matrix of zeros. It
+    has a gradient itself, and the others get one after the first step."""
     later, zeros = g, set[str]()
     with _Moved() as moved:
         for _ in range(MOST_ROUNDS if small else 0):

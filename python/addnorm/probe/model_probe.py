@@ -76,7 +76,7 @@ class Probe:
         self._measured.step += 1
         if kind is None:
             self._measured.read()
-        self._measured.forget_fits()  # an error leaves fits that were not read
+        self._measured.forget_fits()  # after an error, some fits have not been read
         if self._measures and kind is None and len(self._measured.sublayers) == self._sublayers_before:
             self._complain()
 
@@ -192,8 +192,8 @@ class Probe:
 
 
 class _FastPath:
-    """PyTorch's switch of the fast path. It is off while one probe measures or several do, as those of two models in
-    one loop, and afterwards as it was before the first."""
+    """PyTorch's switch of the fast path. It is off while at least one probe measures; two models in one loop have two
+    probes. Then the switch returns to its value before the first probe."""
 
     def __init__(self) -> None:
         self._lock, self._users, self._was_on = threading.Lock(), 0, True

@@ -9,9 +9,10 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
-// s and dy of a row are read from memory once, to sum Σg, Σg·x̂ and the gradients of γ and β. When
-// these sums are known, s and dy are read again, from the cache, to compute dx (gradient.h).
-// Computing s − hi and g twice is cheaper than storing them. The loops are those of forward.
+// First pass over a row: s and dy are read from memory, for Σg, Σg·x̂ and the row's terms of the
+// gradients of γ and β. Second pass: s and dy are read again, from the cache, and dx is computed
+// (gradient.h). Both passes compute s − hi and g, because that is cheaper than storing them.
+// row_loops.h has the loops over rows.
 
 template <typename S, typename B>
 class BackwardLoops {
@@ -20,8 +21,8 @@ class BackwardLoops {
   static constexpr bool kHasFastLoops = kSpecialized<S, B>;
   static constexpr std::size_t kStreamBytes = sizeof(S);
 
-  /// Computes rows begin … end − 1. Their terms of the gradients of γ and β are written to
-  /// `d_gamma` and `d_beta`, unless these are null.
+  /// run() sums the gradients of γ and β of its rows, and finish() writes them to `d_gamma` and
+  /// `d_beta`. A null pointer means that the gradient is not wanted.
   BackwardLoops(const NormOptions& options, const AddNormBackward<S, B>& args,
                 const Plan& call_plan, V* d_gamma, V* d_beta)
       : plan(call_plan),
@@ -77,16 +78,16 @@ class BackwardLoops {
 
   // The interface that row_loops.h requires.
 
-  /// Up to four rows that go through a loop together, with their sums.
+  /// A group: up to four rows that one loop processes together, with their sums.
   struct Rows {
     std::size_t first = 0;
     std::size_t count = 0;
     std::size_t slot = 0;
-    /// Whether a row has a scale other than 1: such rows have a mode of their own.
+    /// Always false: run() uses the mode with kOptions if a row has a scale other than 1.
     static constexpr bool scaled = false;  // NOLINT(readability-identifier-naming)
     NormGradient<V> gradient[kRowGroup];
     Pack<V, 4> sum[kRowGroup], projected[kRowGroup];  ///< Σg and Σg·x̂ of one block
-    BlockSum<V, Group<V>> sums, projections;          ///< and of all blocks
+    BlockSum<V, Group<V>> sums, projections;          ///< the same over all blocks
 
     HWY_INLINE void add_block(std::size_t end) {
       sums.add(tree_sums(sum), end);
@@ -99,7 +100,7 @@ class BackwardLoops {
 
   static constexpr std::size_t rows_that_fit(std::size_t wanted) { return wanted; }
 
-  /// Longer steps would spill registers.
+  /// The number of values per step. Longer steps would spill registers.
   static constexpr std::size_t N = HWY_MIN(kPack, (kStep<S, B>));
 
   using Lanes = GradientSums<V, N>;
@@ -192,8 +193,8 @@ class BackwardLoops {
   HWY_INLINE std::size_t width(std::size_t begin) const { return HWY_MIN(kBlock, cols - begin); }
   HWY_INLINE const V* gamma(std::size_t begin) const { return gamma_.at(begin, width(begin)); }
 
-  /// Returns the address of the residual gradient to prefetch: that of the rows that are written
-  /// when the prefetched values of s are read.
+  /// Returns the address of the residual gradient to prefetch. Its rows are those that will be
+  /// written while the prefetched values of s are read.
   HWY_INLINE const S* residual_ahead(std::size_t r, std::size_t begin) const {
     if (args_.d_residual.empty()) return nullptr;
     const S* const here = args_.d_residual.row(r).data() + begin;
@@ -228,7 +229,7 @@ class BackwardLoops {
       });
     }
   }
-  /// Sums one block of each row, and computes dx of the same block of each of the rows before.
+  /// Sums one block of each row, and computes dx of the same block of the rows in `before`.
   template <typename Mode>
   HWY_NOINLINE void read_and_write_block(Rows& rows, const Rows& before, std::size_t begin) const {
     const V* const gammas = gamma(begin);
@@ -282,9 +283,9 @@ class BackwardLoops {
     return tree_sums(heads) * set<kRowGroup>(inverse_head_);
   }
 
-  /// Rows of N values, each a pack that stays in registers, or in L1. Two groups run together,
-  /// because one group alone would wait for its sums. Returns the row after the last pair of
-  /// groups.
+  /// Processes rows of kWidth values, eight at a time. Each row is one pack, which stays in
+  /// registers or, if there are too few, in L1. Two groups of four rows are interleaved, because a
+  /// single one would wait for its sums. Returns the first row that was not processed.
   template <std::size_t kWidth>
   HWY_NOINLINE std::size_t registers(std::size_t r, std::size_t end) const {
     using Row = Pack<V, kWidth>;
@@ -333,7 +334,8 @@ class BackwardLoops {
         projected[k / kRowGroup][k % kRowGroup] = fold(g[k] * x_hat);
       }
       ADDNORM_UNROLL for (std::size_t k = 0; k < kGroups; ++k) {
-        // The sums over longer rows begin at 0, so no sum is −0. Adding 0 does the same here.
+        // Sums over longer rows start at 0, so they are never −0. Adding 0 here gives the same
+        // bits.
         store((no_sum + tree_sums(sums[k])) * set<kRowGroup>(inverse_count_), means + k * kRowGroup,
               Full());
         store((no_sum + tree_sums(projected[k])) * set<kRowGroup>(inverse_divisor_),
@@ -377,7 +379,7 @@ class BackwardLoops {
   const bool centred_;
   const bool streams_;  ///< whether dx is written with non-temporal stores
   FeatureVector<V> gamma_, skip_;
-  const bool skips_;  ///< whether the residual gradient has a factor
+  const bool skips_;  ///< whether d_residual has a factor other than 1
   V* d_gamma_;
   V* d_beta_;
   V* const unwanted_;  ///< memory for gradients that the caller does not want

@@ -69,7 +69,7 @@ struct Counters {
 inline HWY_NOINLINE void philox_words(std::uint64_t key, std::uint64_t counter, std::size_t blocks,
                                       std::uint32_t* words) {
   constexpr std::size_t kLanes = hn::MaxLanes(WidePairs());
-  constexpr std::size_t kSets = 2;  // one set alone would wait for its products
+  constexpr std::size_t kSets = 2;  // two sets hide the latency of products
   for (std::size_t b = 0; b < blocks; b += kSets * kLanes) {
     Counters sets[kSets] = {Counters(counter + b), Counters(counter + b + kLanes)};
     auto k0 = static_cast<std::uint32_t>(key);
@@ -105,7 +105,7 @@ HWY_NOINLINE void dropout_factors(const Dropout& dropout, std::uint64_t element,
   element += dropout.offset;
   const std::size_t skipped = element % 4;
   constexpr std::size_t kTurn = 4 * kPhiloxBlocks;
-  // of the elements, and of the skipped ones before them
+  // The words of the n elements and of up to three skipped elements before them.
   HWY_ALIGN std::uint32_t words[kBlock + kTurn];
   const std::size_t blocks = (skipped + n + kTurn - 1) / kTurn * kPhiloxBlocks;
   philox_words(dropout.seed, element / 4, blocks, words);

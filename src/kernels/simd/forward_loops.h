@@ -9,10 +9,10 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
-// A row of x and branch is read from memory once. Its sum s is computed and stored, in the caller's
-// matrix or in a staging buffer, and its moments are summed in the same pass. When the statistics
-// are known, s is read again from the cache, normalized and written. The loops differ in the work
-// between these two passes.
+// First pass over a row: x and branch are read from memory, their sum s is stored in the caller's
+// matrix or in a staging buffer, and its moments are summed. Second pass: s is read again, from the
+// cache, and y is computed and written. The loops differ in the order in which rows go through
+// these passes.
 
 template <typename S, typename B>
 class ForwardLoops {
@@ -71,17 +71,17 @@ class ForwardLoops {
 
   // The interface that row_loops.h requires.
 
-  /// Up to four rows that go through a loop together.
+  /// A group: up to four rows that one loop processes together.
   struct Rows {
     std::size_t first = 0;
     std::size_t count = 0;
-    std::size_t slot = 0;  ///< of the first row in the staging buffer
-    std::size_t s = 0;     ///< index of the first row in `s_`
-    bool scaled = false;   ///< whether any of the rows has a scale other than 1
-    bool staged = true;  ///< whether s is in the staging buffer, unless the caller's matrix has it
-    HWY_ALIGN V shift[kRowGroup] = {};              ///< the shift of each row of s
-    Pack<V, 4> sum[kRowGroup], squares[kRowGroup];  ///< of s − shift, of one block
-    BlockSum<V, Group<V>> sums, all_squares;        ///< of all blocks
+    std::size_t slot = 0;               ///< index of the first row in the staging buffer
+    std::size_t s = 0;                  ///< index of the first row in `s_`
+    bool scaled = false;                ///< whether any of the rows has a scale other than 1
+    bool staged = true;                 ///< false: s is only in registers
+    HWY_ALIGN V shift[kRowGroup] = {};  ///< the shift of each row of s
+    Pack<V, 4> sum[kRowGroup], squares[kRowGroup];  ///< Σd and Σd² of d = s − shift in a block
+    BlockSum<V, Group<V>> sums, all_squares;        ///< the same over all blocks
     GroupStatistics<V> statistics;
 
     HWY_INLINE void add_block(std::size_t end) {
@@ -102,7 +102,8 @@ class ForwardLoops {
     }
   };
 
-  /// The non-temporal stores of two outputs alternate, and each should fill a line.
+  /// The number of values per step. Non-temporal stores to two outputs alternate, so a step out of
+  /// cache is long enough for each store to fill a cache line.
   template <typename Mode>
   static constexpr std::size_t kStepOf = Mode::kFromMemory ? HWY_MAX(kPack, (kStep<S, B>))
                                                            : kStep<S, B>;
@@ -113,7 +114,7 @@ class ForwardLoops {
     static constexpr std::size_t N = kStepOf<Mode>;
 
     ResidualBlock<S, B, Mode::kOptions> block;
-    S* staged;    ///< destination of s, to be read again; null if s is x
+    S* staged;    ///< memory for s of the second pass; null if s is x
     S* streamed;  ///< destination of non-temporal stores of s, or null
     const S* x_ahead;
     const B* branch_ahead;
@@ -201,17 +202,18 @@ class ForwardLoops {
   /// Returns the number of columns of the block that begins at `begin`.
   HWY_INLINE std::size_t width(std::size_t begin) const { return HWY_MIN(kBlock, cols - begin); }
 
-  /// Whether s of a row is computed again, block by block, because nothing can hold all of it.
+  /// Whether the second pass computes s again, because no sum is wanted and a row exceeds the
+  /// staging buffer.
   HWY_INLINE bool remakes() const { return adds_ && sum_.empty() && cols > kStagedFeatures<S>; }
 
-  /// Whether the staging buffer holds s until it is normalized.
+  /// Whether s is kept in the staging buffer for the second pass.
   HWY_INLINE bool stages() const { return adds_ && (sum_.empty() || streams_sum_); }
 
-  /// Returns the memory that holds a block of s of row g until it is normalized.
+  /// Returns the memory from which the second pass reads a block of s of row g.
   HWY_INLINE S* s_at(const Rows& rows, std::size_t g, std::size_t begin) const {
     return s_.data + (rows.s + g) * s_.stride + (remakes() ? 0 : begin);
   }
-  /// Returns the number of rows of s that fit, at most `wanted`.
+  /// Returns the number of rows whose s fits into the staging buffer, from 1 to `wanted`.
   std::size_t rows_that_fit(std::size_t wanted) const {
     if (!stages()) return wanted;
     return HWY_MAX(std::size_t{1}, HWY_MIN(wanted, kStagedFeatures<S> / cols));
@@ -249,8 +251,8 @@ class ForwardLoops {
                             ADDNORM_BODY { writer.put(writer.normalized(i, count), i, count); });
     }
   }
-  /// Sums one block of each row, and normalizes the same block of each of the rows before. A branch
-  /// is given: testing for it in each step would take a tenth of the time.
+  /// Sums one block of each row, and normalizes the same block of the rows in `before`. It requires
+  /// a branch: a test in each step would cost a tenth of the time.
   template <typename Mode>
   HWY_NOINLINE void read_and_write_block(Rows& rows, const Rows& before, std::size_t begin) const {
     constexpr std::size_t N = kStepOf<Mode>;
@@ -315,7 +317,7 @@ class ForwardLoops {
     }
   }
 
-  /// Reads s of a row in blocks from the memory that holds it.
+  /// The blocks of s of one row, from memory or computed again.
   struct StoredSum final : Blocks<V> {
     const ForwardLoops& loops;
     Rows row;
@@ -347,8 +349,8 @@ class ForwardLoops {
     read_block<LoopMode<true, true, true>>(again, begin);
   }
 
-  /// Slow path: statistics of single rows. It is cold, so that a call does not spill the registers
-  /// of the loops around it.
+  /// Slow path: statistics of single rows. It is marked as cold, so that the loops that call it do
+  /// not spill registers.
   [[gnu::cold]] HWY_NOINLINE void take_care(Rows& rows, unsigned unclear) const {
     for (std::size_t g = 0; g < rows.count; ++g) {
       if (unclear >> g & 1) {
@@ -358,7 +360,8 @@ class ForwardLoops {
     }
   }
 
-  /// Rows wider than the staging buffer, block by block; s is computed again if it is not stored.
+  /// Processes rows wider than the staging buffer, block by block. The second pass computes s again
+  /// if it is not stored.
   void wide(const RowSteps<ForwardLoops>& steps, std::size_t begin, std::size_t end) const {
     const RowLoops<ForwardLoops> loops(*this, steps);
     for (std::size_t r = begin; r < end; ++r) {
@@ -371,8 +374,9 @@ class ForwardLoops {
     }
   }
 
-  /// Rows of N values, each a pack that is read once. Two groups run together, because one group
-  /// alone would wait for its sums. Returns the row after the last pair of groups.
+  /// Processes rows of N values in registers, eight at a time. Each row is one pack, which is
+  /// loaded once. Two groups of four rows are interleaved, because a single one would wait for its
+  /// sums. Returns the first row that was not processed.
   template <std::size_t N>
   HWY_NOINLINE std::size_t registers(std::size_t r, std::size_t end) const {
     constexpr std::size_t kRows = 2 * kRowGroup;
@@ -393,7 +397,7 @@ class ForwardLoops {
         const S* const x = add.x.row(r + g).data();
         const B* const branch = add.branch.empty() ? nullptr : add.branch.row(r + g).data();
         prefetch<N>(ahead(x, x_ahead), g);
-        // Without a branch too: a prefetch without effect costs less than a jump.
+        // Also without a branch: a useless prefetch costs less than a jump.
         prefetch<N>(ahead(branch, branch_ahead), g);
         s[g] = load<N>(x, Full());
         if (adds) {
@@ -424,7 +428,8 @@ class ForwardLoops {
         rows.first = r + k * kRowGroup;
         rows.count = kRowGroup;
         rows.staged = false;
-        // The sums over longer rows begin at 0, so no sum is −0. Adding 0 does the same here.
+        // Sums over longer rows start at 0, so they are never −0. Adding 0 here gives the same
+        // bits.
         find_statistics(rows, no_sum + tree_sums(sums[k]), tree_sums(squares[k]));
       }
       ADDNORM_EACH_ROW for (std::size_t g = 0; g < kRows; ++g) {
@@ -453,13 +458,13 @@ class ForwardLoops {
  private:
   const NormOptions& options_;
   const FromMoments<V> from_moments_;
-  const bool plain_;    ///< no skip or gain but 1, no dropout
+  const bool plain_;    ///< skip and gain are 1, and there is no dropout
   const bool adds_;     ///< whether s differs from x
   const bool centred_;  ///< whether a mode must subtract the mean, or add β
   const MatrixView<B> y_;
   const std::span<NormStatistics<V>> statistics_;
   const MatrixView<S> sum_;
-  const bool streams_y_, streams_sum_;  ///< whether non-temporal stores write them
+  const bool streams_y_, streams_sum_;  ///< whether y and s have non-temporal stores
   const ResidualRows<S, B> rows_;
   FeatureVector<V> gamma_, beta_;
   MatrixView<S> s_;  ///< source of the second read of s: x, the sum or the staging buffer

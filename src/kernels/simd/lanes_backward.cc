@@ -9,12 +9,12 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
-// With a norm, a row is read once for Σg and Σg·x̂. X′ and z of that pass are kept if they fit the
-// thread's memory. Then the row goes through the mixes, tile by tile: dz from z and dy, G from dz
-// and d_sum, dx and d_branch from G. The gradients of the mixes are products of the values that are
-// in L1 by then.
+// With a norm, a first pass over the row computes Σg and Σg·x̂. It keeps X′ and z if they fit into
+// the thread's memory. The second pass processes one tile of columns after the other. It computes
+// dz from z and dy, G from dz and d_sum, and dx and d_branch from G. It also sums the gradients of
+// the mixes, as products of these values while they are in L1.
 
-/// Lanes of G in one tile.
+/// The inputs and outputs of spread() for one tile.
 template <typename S, typename B>
 struct GradientBlock {
   using V = Arithmetic<S>;
@@ -35,11 +35,12 @@ HWY_NOINLINE void spread(const LaneBlock<S, B>& block, const GradientBlock<S, B>
   constexpr std::size_t N = kLaneStep<kLanes, S, B>;
   constexpr std::size_t kMost = kLanes > 0 ? kLanes : kMostLanes;
   constexpr std::size_t kOne = kLanes > 0 ? 1 : 0;
-  // Copies: the compiler must assume that stores change the caller's.
+  // Local copies: the compiler must assume that stores change the caller's objects.
   const LaneBlock<S, B> b = block;
   const GradientBlock<S, B> to = gradient;
   const LaneCounts counts = b.counts;
-  // Only this loop waits for memory; the others wait for their arithmetic.
+  // Memory bandwidth limits only the loop with a fixed number of lanes; the general one is limited
+  // by arithmetic.
   const bool streams = kLanes > 0 && stores == Stores::kNonTemporal;
   const auto put = [&](const Pack<V, N>& value, auto* at, auto count) ADDNORM_BODY {
     if (streams) {
@@ -72,7 +73,8 @@ HWY_NOINLINE void spread(const LaneBlock<S, B>& block, const GradientBlock<S, B>
   });
 }
 
-/// The number of lanes whose products with another lane are summed together, limited by registers.
+/// The number of dot products with one lane that a loop computes together. The number of registers
+/// limits it.
 inline constexpr std::size_t kDots = kMasks ? 4 : 2;
 
 /// to[p·stride] += Σ over columns of a·b[p].
@@ -147,7 +149,8 @@ class LaneBackwardLoops {
   static void clear(V* sums, std::size_t count) {
     if (sums != nullptr) std::fill_n(sums, count, V{0});
   }
-  /// Returns the memory of row r for the gradient of a mix: `sums`, or the row's own place.
+  /// Returns the memory to which row r adds its gradient of a mix: `sums` if the mix is the same
+  /// for all rows, else the row's part of `gradient`.
   V* of_row(const MatrixView<V>& gradient, V* sums, std::size_t r) const {
     if (sums != nullptr || gradient.empty()) return sums;
     V* const to = gradient.row(r).data();
@@ -155,18 +158,18 @@ class LaneBackwardLoops {
     return to;
   }
 
-  /// Returns the memory of X′ of a row, from a column on.
+  /// Returns the memory for X′ from column `begin` on.
   Lanes<S> made_at(std::size_t begin) const {
     return keeps_made_ ? Lanes<S>{made_ + begin, cols_} : Lanes<S>{made_, kLaneTile};
   }
   V* z_at(std::size_t begin) const { return z_ + (keeps_z_ ? begin : begin % kBlock); }
-  /// Computes X′ and z of a tile or, if all of them are kept, of a block.
+  /// Computes z of a tile, and writes its X′ if `keeps` is true.
   void make(const LaneBlock<S, B>& block, std::size_t begin, std::size_t n, bool keeps) const {
     rows_.make(block, n, keeps ? made_at(begin) : Lanes<S>(), Stores::kCached,
                {z_at(begin), kLaneTile});
   }
 
-  /// Computes the sums over a row of a norm for its gradient.
+  /// Computes the sums over a row that the norm's gradient needs.
   NormGradient<V> sum_row(std::size_t r) const {
     const NormStatistics<V>& statistics = args_.forward.statistics[r];
     const bool centred = options_.kind != NormKind::kRms;
@@ -225,7 +228,8 @@ class LaneBackwardLoops {
       spread_lanes(row, block, begin, n, first, HWY_MIN(kMostLanes, counts_.made - first));
     }
   }
-  /// Computes lanes first … first + lanes − 1 of X′ of a tile: all lanes, unless x is only read.
+  /// Computes the gradients of a tile for lanes first … first + lanes − 1. These are all lanes,
+  /// unless x is only read and has more than kMostLanes.
   void spread_lanes(const Row& row, LaneBlock<S, B> block, std::size_t begin, std::size_t n,
                     std::size_t first, std::size_t lanes) const {
     const auto from_first = [&](auto of) {
@@ -288,7 +292,7 @@ class LaneBackwardLoops {
   }
 
   const LanesBackward<S, B>
-      args_;  // a copy: the compiler must assume that stores change the caller's
+      args_;  // a copy: the compiler must assume that stores change the caller's object
   const LaneSums<V> sums_;
   const LaneRows<S, B> rows_;
   const LaneCounts counts_;

@@ -10,7 +10,7 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
-/// Lanes of one row, from one column on: lane i begins at data + i·stride.
+/// The lanes of one row, from some column on. Lane i begins at data + i·stride.
 template <typename T>
 struct Lanes {
   T* data = nullptr;
@@ -24,14 +24,13 @@ HWY_INLINE Lanes<T> lanes_at(const LanesView<T>& view, std::size_t row, std::siz
   return {view.data + row * view.row_stride + column, view.lane_stride};
 }
 
-/// The numbers of a mix for one row.
+/// Returns the numbers of a mix for one row. A mix with a single row applies to all rows.
 template <typename V>
 HWY_INLINE V* mix_of_row(const MatrixView<V>& mix, std::size_t row) {
   return mix.empty() ? nullptr : mix.row(mix.rows == 1 ? 0 : row).data();
 }
 
-/// Calls body(i) for i < kCount if kCount is not 0, else for i < `count`. The compiler knows
-/// kCount.
+/// Calls body(i) for i < kCount, in an unrolled loop, or for i < `count` if kCount is 0.
 template <std::size_t kCount, typename Body>
 HWY_INLINE void for_each_lane(std::size_t count, const Body& body) {
   if constexpr (kCount > 0) {
@@ -57,7 +56,7 @@ HWY_INLINE Pack<V, N> products(const V* factors, std::size_t stride, const Pack<
   return sum;
 }
 
-/// A block of one row on its way through the mixes.
+/// The inputs of the mixes A, B and R for one block of a row.
 template <typename S, typename B>
 struct LaneBlock {
   using V = Arithmetic<S>;
@@ -82,7 +81,7 @@ bool is_usual(const LaneBlock<S, B>& block) {
   return counts.x == kUsualLanes && counts.made == kUsualLanes && counts.branch == 1 &&
          counts.reads == 1 && block.carry != nullptr && block.factors == nullptr;
 }
-/// The number of values in one step through all lanes.
+/// The number of columns in one step, which processes all lanes.
 template <std::size_t kLanes, typename S, typename B>
 inline constexpr std::size_t kLaneStep = kLanes == 0 ? kPack : HWY_MAX((kStep<S, B>), kPack);
 
@@ -94,7 +93,7 @@ HWY_NOINLINE void mix(const LaneBlock<S, B>& block, std::size_t columns, const L
   constexpr std::size_t N = kLaneStep<kLanes, S, B>;
   constexpr std::size_t kMost = kLanes > 0 ? kLanes : kMostLanes;
   constexpr std::size_t kOne = kLanes > 0 ? 1 : 0;
-  // Copies: the compiler must assume that stores change the caller's.
+  // Local copies: the compiler must assume that stores change the caller's objects.
   const LaneBlock<S, B> b = block;
   const LaneCounts counts = b.counts;
   const Lanes<S> sum = sum_lanes;
@@ -155,7 +154,7 @@ class LaneRows {
  public:
   using V = Arithmetic<S>;
 
-  // a copy: the compiler must assume that stores change the caller's
+  // A copy, because the compiler must assume that stores change the caller's object.
   const LanesForward<S, B> args;
   const LaneCounts counts;
 

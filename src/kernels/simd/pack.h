@@ -58,14 +58,14 @@ template <typename V>
 concept Looped = HWY_TARGET == HWY_SCALAR || !std::is_same_v<V, float>;
 
 /// Whether kernels have specialized loops for the common cases, besides those that test all
-/// options. Not where they would cost compile time and code for a rare case.
+/// options. Rare cases have none, which saves compile time and code size.
 template <typename S, typename B>
 inline constexpr bool kSpecialized =
     !Looped<Arithmetic<S>> && HWY_TARGET != HWY_SSE4 && HWY_TARGET != HWY_WASM &&
     (!std::is_same_v<B, Float16> || std::is_same_v<S, B>);
 
-/// A pack of one number that stays the same in a loop. A compiler may keep a vector of it for each
-/// of a pack's.
+/// A number that a loop combines with packs. A compiler could keep a Pack of equal values in
+/// several registers.
 template <typename T, std::size_t N = kPack>
 struct Broadcast {
   T v;

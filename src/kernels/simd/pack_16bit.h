@@ -4,7 +4,7 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
-/// The words of vector k of the float32.
+/// The 16-bit words that correspond to vector k of a float32 pack.
 template <std::size_t N, typename T>
 HWY_INLINE hn::Vec<U16<F32<N>>> words_of_vector(const Stored<T, N>& s, std::size_t k) {
   if constexpr (kPaired<N>) {
@@ -84,8 +84,8 @@ HWY_INLINE bool has_subnormal(const Pack<float, N>& p) {
   return found;
 }
 
-// volatile: else a compiler may move the instruction to code that runs without AVX512_BF16. The
-// result is returned by value: an array written this way would go through memory.
+// Without `volatile`, a compiler may move the instruction to code that runs on processors without
+// AVX512_BF16. The result is returned by value: an array written this way would go through memory.
 template <class D, class V>
 HWY_INLINE hn::Vec<D> convert(D, V v) {
   hn::Vec<D> words;

@@ -20,8 +20,8 @@ HWY_INLINE void store_vector(hn::Vec<D> v, D d, T* to, std::size_t k, Full) {
   }
 }
 
-// Loads and stores of a partial pack touch no memory after its part, and the remaining values are
-// 0. They use masks or a buffer, in functions that are not inlined: they would be most of a
+// A partial load or store accesses only the memory of the valid values; a load sets the others to
+// 0. These functions use masks or a buffer. They are not inlined, because they would be most of a
 // kernel's code.
 
 template <class D, typename T = hn::TFromD<D>>

@@ -77,7 +77,7 @@ HWY_INLINE void add_lanes(Pack<V, M>& lanes, const Pack<V, N>& p) {
   }
 }
 
-/// fold() of a pack in parts, each a member of one of `lanes`.
+/// fold() of a pack that is stored in parts: member `part` of each element of `lanes`.
 template <typename V, std::size_t N, typename Lanes>
 HWY_INLINE Pack<V, 4> fold(const Lanes (&lanes)[kSteps<N>], Pack<V, N> Lanes::*part) {
   Pack<V> p;

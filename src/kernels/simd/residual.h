@@ -25,7 +25,7 @@ struct ResidualBlock {
   const V* gain;
   const V* factors;  ///< dropout's factors, or null
 
-  /// Returns s before rounding. kHasBranch: a branch is given and not tested for.
+  /// Returns s before rounding. With kHasBranch, the branch must not be null.
   template <std::size_t N, bool kHasBranch = false, typename Count>
   HWY_INLINE Pack<V, N> exact(std::size_t i, Count count) const {
     Pack<V, N> s = load<N>(x + i, count);
@@ -64,7 +64,7 @@ class ResidualRows {
         skip_(FeatureVector<V>::scale(add.skip)),
         gain_(FeatureVector<V>::scale(add.gain)),
         factors_(thread_region<V>(region + 2)),
-        // 0·∞ is NaN, but a stack without residual ignores x.
+        // With skip 0, x is ignored: 0·∞ would be NaN.
         ignores_x_(!add.branch.empty() && add.skip.vector.empty() && add.skip.constant == 0) {
     if (!options) return;
     skip_.stage(thread_region<V>(region), add.x.cols, false);

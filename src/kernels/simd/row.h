@@ -18,8 +18,8 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
-/// Returns the distance in bytes to prefetch `values` ahead in a matrix. If rows have gaps, it
-/// leads to the same columns of a later row.
+/// Returns the prefetch distance in bytes for at least `values` values. If rows have gaps, it is a
+/// multiple of the stride, so that columns stay the same.
 template <typename T>
 std::ptrdiff_t prefetch_distance(const MatrixView<T>& matrix, std::size_t values) {
   if (matrix.cols > 0 && !matrix.contiguous()) {
@@ -34,10 +34,10 @@ HWY_INLINE const T* ahead(const T* here, std::ptrdiff_t bytes) {
                                     static_cast<std::uintptr_t>(bytes));
 }
 
-/// Prefetches N values, the k-th ones of a pack, into L1, line by line.
+/// Prefetches step k of a pack, N values, into L1, line by line.
 template <std::size_t N, typename T>
 HWY_INLINE void prefetch(const T* from, std::size_t k) {
-  if (k * N * sizeof(T) % 64 != 0) return;  // prefetched with the values before
+  if (k * N * sizeof(T) % 64 != 0) return;  // prefetched by an earlier step
   for (std::size_t line = 0; line < N * sizeof(T); line += 64) {
     __builtin_prefetch(reinterpret_cast<const char*>(from) + line, 0, 3);
   }
@@ -45,7 +45,7 @@ HWY_INLINE void prefetch(const T* from, std::size_t k) {
 
 /// The sum of the blocks of one row, or of several rows. Blocks are added in order. In rows longer
 /// than a stretch, the stretches are added with compensation for the rounding errors (Knuth's
-/// two-sum). For shorter rows it is one register.
+/// two-sum). For shorter rows, the sum is a single register.
 template <typename V, typename Sum = V>
 class BlockSum {
  public:
@@ -167,7 +167,8 @@ HWY_NOINLINE Moments<V> moments(const Blocks<V>& blocks, V scale, V hi, V lo) {
   return {sum.total(blocks.size), all_squares.total(blocks.size)};
 }
 
-/// Returns the size of a set's head. The mean of the head is the shift of all other values.
+/// Returns the number of values in a set's head, its first values. Their mean is the shift, which
+/// is subtracted from all values before they are summed.
 template <typename V>
 HWY_INLINE V head_size(std::size_t n) {
   return static_cast<V>(HWY_MIN(n, kPack));
@@ -204,10 +205,10 @@ HWY_INLINE auto head(const Pack<V, N>& row) {
   }
 }
 
-/// Slow path: statistics of one row. It serves rows for which one pass about the mean of the first
-/// values is not enough. Either their squares overflow or vanish, so they must be scaled. Or the
-/// values differ by less than the error of that mean. Then the mean of all values is the shift, and
-/// if that is too inexact, a better one.
+/// Slow path: statistics of one row for which moments about the mean of its first values are not
+/// precise enough. If squares would overflow or vanish, the values are scaled. If the shift is too
+/// far from the mean, the mean of all values becomes the shift, and then, if necessary, that mean
+/// in two parts.
 template <typename V>
 HWY_NOINLINE NormStatistics<V> careful_statistics(const NormOptions& options, const Blocks<V>& x) {
   Pack<V> maxima = set(V{0});
@@ -242,9 +243,9 @@ HWY_NOINLINE NormStatistics<V> careful_statistics(const NormOptions& options, co
   return result;
 }
 
-/// The statistics of a group of rows. They are written as packs and read one by one. A value that
-/// is read before it has reached the cache must come from one store; else the load waits for all
-/// stores before it.
+/// The statistics of a group of rows. They are written as packs and read one by one. A load can
+/// take a recent value from the store buffer only if one store has written all of it; else it waits
+/// until the stores have reached the cache.
 template <typename V>
 struct GroupStatistics {
   HWY_ALIGN V mean_hi[kRowGroup] = {};
@@ -291,7 +292,7 @@ struct FromMoments {
   V inverse_count;
   V inverse_divisor;
   V epsilon;
-  V smallest;  ///< of Σd²: below it, a value that matters may have vanished
+  V smallest;  ///< the least Σd² for which no square that matters has underflowed
   bool centred;
 
   FromMoments(const NormOptions& o, std::size_t n)
@@ -353,8 +354,8 @@ HWY_NOINLINE NormStatistics<V> statistics(const NormOptions& options, const Bloc
   return unclear == 0 ? result.get(0) : careful_statistics(options, x);
 }
 
-/// x̂ of a norm. Only very large or small rows have a scale other than 1; without any, `kScaled` is
-/// false.
+/// Computes x̂ of a norm. `kScaled` may be false if the scale is 1, as for all rows except very
+/// large and very small ones.
 template <typename V, std::size_t N = kPack, bool kScaled = true>
 struct Normalize {
   Broadcast<V, N> scale, minus_hi, lo, reciprocal;

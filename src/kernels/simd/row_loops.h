@@ -10,7 +10,8 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
-// Packs that are rows stay in registers if there are enough, else in L1.
+// For loops over packs that each hold a row. Unrolling keeps the packs in registers; if there are
+// too few registers, the packs stay in L1.
 #undef ADDNORM_EACH_ROW
 #if HWY_TARGET == HWY_AVX3  // kMasks
 #define ADDNORM_EACH_ROW ADDNORM_UNROLL
@@ -18,20 +19,21 @@ namespace HWY_NAMESPACE {
 #define ADDNORM_EACH_ROW ADDNORM_NO_UNROLL
 #endif
 
-/// The compile-time knowledge of a loop. A mode with less knowledge handles all cases of a mode
-/// with more.
+/// The compile-time flags of a loop. A flag that is true makes the loop more general, so
+/// LoopMode<true, true, true> handles every call.
 template <bool kCentredNorm, bool kMemory, bool kAllOptions>
 struct LoopMode {
-  /// false: RMSNorm, without β or its gradient.
+  /// If false, the norm is RMSNorm, without β or its gradient.
   static constexpr bool kCentred = kCentredNorm;
-  /// false: no prefetch, cached stores.
+  /// If false, the loop does not prefetch and has cached stores.
   static constexpr bool kFromMemory = kMemory;
-  /// false: no skip, gain or dropout; backward no skip and no row with a scale.
+  /// If false, skip and gain are 1, there is no dropout, and in backward every row has scale 1.
   static constexpr bool kOptions = kAllOptions;
 };
 
-/// The steps of a Direction for up to four rows, in blocks of kBlock columns, compiled for one
-/// mode. After `read` of all blocks `finish` converts their sums to the numbers that `write` needs.
+/// The steps of a Direction, ForwardLoops or BackwardLoops, compiled for one mode. A step processes
+/// a group of up to four rows; `read` and `write` process one block of kBlock columns. After the
+/// last `read`, `finish` converts the sums to the numbers that `write` needs.
 template <typename Direction>
 struct RowSteps {
   using Rows = typename Direction::Rows;
@@ -39,15 +41,15 @@ struct RowSteps {
   void (Direction::*start)(Rows&) const;                     ///< before the first block is read
   void (Direction::*read)(Rows&, std::size_t column) const;  ///< loads a block, and sums it
   void (Direction::*finish)(Rows&) const;                    ///< after the last block
-  /// Loads a block of rows from `first` on again, and stores the results.
+  /// Loads a block again, of the rows from index `first` on, and stores the results.
   void (Direction::*write)(const Rows&, std::size_t column, std::size_t first) const;
-  /// Reads a block of `rows` and writes the same block of the rows before them. Null: not compiled
+  /// Reads a block of some rows, and writes the same block of `before`. Null if it is not compiled
   /// for this mode.
   void (Direction::*read_and_write)(Rows&, const Rows& before, std::size_t column) const;
 };
 
-/// Returns the steps of the most specialized mode that is compiled for a direction. Memory is too
-/// slow for RMSNorm to gain from a mode of its own.
+/// Returns the steps of the most specialized mode that is compiled for a direction. Out of cache,
+/// RMSNorm has no separate mode: memory bandwidth limits it.
 template <typename Direction>
 RowSteps<Direction> choose_steps(bool plain, bool from_memory, bool centred) {
   if constexpr (Direction::kHasFastLoops) {
@@ -58,8 +60,8 @@ RowSteps<Direction> choose_steps(bool plain, bool from_memory, bool centred) {
   return Direction::template steps<LoopMode<true, true, true>>();
 }
 
-/// Runs rows in registers, two groups at a time. Returns the row after the last pair of groups.
-/// Does nothing for widths without such a loop.
+/// Processes rows in registers, eight at a time, if their width has such a loop. Returns the first
+/// row that was not processed.
 template <typename Direction>
 std::size_t in_registers(const Direction& direction, std::size_t begin, std::size_t end) {
   switch (direction.cols) {
@@ -99,8 +101,8 @@ class RowLoops {
     }
   }
 
-  /// Reads `count` rows, beginning with `first`, in the loop that writes the rows before them, if
-  /// any.
+  /// Reads `count` rows, beginning with `first`. If `before` is given, the same loop writes its
+  /// rows.
   void read(Rows& rows, std::size_t first, std::size_t count, std::size_t slot,
             const Rows* before = nullptr) const {
     start(rows, first, count, slot);
@@ -131,8 +133,8 @@ class RowLoops {
     }
   }
 
-  /// Rows are read, one after the other, and then written from L1 or L2, tile of columns by tile.
-  /// So a tile's parameters come from L1 for all rows but the first.
+  /// Reads up to eight rows one after the other, then writes them from L1 or L2 in tiles of
+  /// columns. γ and β of a tile come from L1 for all rows except the first.
   void two_pass(std::size_t begin, std::size_t end) const {
     constexpr std::size_t kMost = 2 * kRowGroup;
     Rows groups[kMost / kRowGroup];
@@ -150,8 +152,8 @@ class RowLoops {
     }
   }
 
-  /// Groups of four rows are read. Each is written from L1 after the next group is read and the one
-  /// after that is started. This hides the latency of sums and statistics.
+  /// Reads groups of four rows. A group is written, from L1, only after the next group was read and
+  /// the one after that was started. This hides the latency of sums and statistics.
   void software_pipelined(std::size_t begin, std::size_t end) const {
     Rows groups[3];
     Rows *before = &groups[0], *now = &groups[1], *next = &groups[2];
@@ -170,7 +172,7 @@ class RowLoops {
     write(*before, 0, cols_);
   }
 
-  /// Each loop writes rows and reads the next ones, so memory is never idle.
+  /// Each loop writes some rows and reads the next ones, so that memory is always busy.
   void pipelined(std::size_t begin, std::size_t end) const {
     Rows groups[2];
     const Rows* before = nullptr;  // rows that are still to be written

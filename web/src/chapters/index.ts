@@ -150,7 +150,7 @@ const SOURCES: Source[] = [
     id: 'lab',
     title: t`The lab`,
     state: lab,
-    height: [4505, 3075, 2415],
+    height: [4550, 2965, 2375],
     load: async () => ({ View: (await import('./lab/view')).LabChapter }),
   },
 ];

@@ -30,18 +30,26 @@ export interface LabCurve {
   y: JsonNumber[]; // may be missing for a prediction
   low: JsonNumber[]; // the lower edge of the band, if any
   high: JsonNumber[];
+  color: number; // curves of one name have the same, in all panels
+  key: string; // the name in the legend; '' if it has no entry there
+}
+
+interface LabAxis {
+  label: string;
+  scale: 'linear' | 'log';
+  names?: string[]; // of the positions 0, 1, …
+  range?: [number, number]; // the ends; a panel of heat maps has none
 }
 
 export interface LabPanel {
   title: string;
   caption: string;
-  x: { label: string; names?: string[] };
-  y: { label: string; names?: string[] };
+  x: LabAxis;
+  y: LabAxis;
   maps?: { name: string; rows: JsonNumber[][] }[]; // replaces curves
+  value?: string; // the meaning of the maps' colours
   measured: LabCurve[];
   predicted: LabCurve[];
-  wide: string; // SVG
-  narrow: string;
 }
 
 /** The results of a figure, as lab_page_json() writes them. Its texts are in the run's language. */

@@ -2,7 +2,8 @@
 
 import type { ScaleContinuousNumeric } from 'd3-scale';
 import { type Box, Label, Line } from './marks';
-import { plainNumber, powerNumber } from './numbers';
+import { plainNumber, powerNumber, roundNumber } from './numbers';
+import { textWidth } from './text-width';
 
 export type Scale = ScaleContinuousNumeric<number, number>;
 
@@ -17,18 +18,29 @@ export function linearTicks(scale: Scale, count: number, whole = false): Tick[] 
   return values.map((value) => ({ value, text: plainNumber(value) }));
 }
 
-/** About ten powers of ten at most. If there are few, 1, 2 and 5 times each;
- * within one decade, finer steps. */
-export function logTicks(scale: Scale): Tick[] {
+const FEW = 6;
+const LEAST_PITCH = 40; // in pixels
+
+/** The values themselves if they are few and not too close on the scale; else undefined. */
+export function valueTicks(scale: Scale, values: readonly number[]): Tick[] | undefined {
+  const places = values.map(scale);
+  const isFew = values.length >= 3 && values.length <= FEW;
+  if (!isFew || places.some((at, i) => i > 0 && at - places[i - 1] < LEAST_PITCH)) return undefined;
+  return values.map((value) => ({ value, text: roundNumber(value, 3) }));
+}
+
+/** About `most` powers of ten. If there are few, 1, 2 and 5 times each; within one decade, finer
+ * steps. */
+export function logTicks(scale: Scale, most = 9): Tick[] {
   const [min, max] = scale.domain();
   const decades = Math.log10(max / min);
-  const every = Math.ceil(decades / 9);
+  const every = Math.ceil(decades / most);
   const all = decades < 1 ? scale.ticks(6) : roundNumbers(min, max);
   const values = all.filter((v) => {
     if (v < min * 0.999 || v > max * 1.001) return false;
     const power = Math.log10(v);
     const isPower = Math.abs(power - Math.round(power)) < 1e-6;
-    return decades < 3.5 || (isPower && Math.round(power) % every === 0);
+    return decades < Math.min(3.5, most / 2.5) || (isPower && Math.round(power) % every === 0);
   });
   return values.map((value) => ({ value, text: logLabel(value) }));
 }
@@ -72,6 +84,8 @@ interface AxisProps {
   scale: Scale;
   ticks: readonly Tick[];
 }
+
+const BESIDE = 12; // the room on the right of a plot
 
 /** Lines across the plot, with their values on the left. */
 export function YAxis({ plot, scale, ticks }: AxisProps) {
@@ -118,7 +132,13 @@ export function XAxis({ plot, scale, ticks }: AxisProps) {
             width={1}
             class="zero"
           />
-          <Label at={[scale(value), floor + 14]} class="faint">
+          <Label
+            at={[
+              Math.min(scale(value), plot.x + plot.width + BESIDE - textWidth(text) / 2),
+              floor + 14,
+            ]}
+            class="faint"
+          >
             {text}
           </Label>
         </g>

@@ -1,8 +1,8 @@
 // The names of a chart's curves: at their ends if there is room, else in rows above the plot.
 
-import type { Scale } from './axes';
-import { type Curve, EDGE } from './line-chart';
-import { type Box, Label, Line } from './marks';
+import { type Curve, type Places, yOf } from './curves';
+import { EDGE } from './line-chart';
+import { Label, Line } from './marks';
 import { textWidth } from './text-width';
 
 const LINE = 16;
@@ -32,27 +32,28 @@ function inRows(curves: readonly Curve[], width: number): { x: number; row: numb
   });
 }
 
-interface CurveNamesProps {
+interface CurveNamesProps extends Places {
   curves: readonly Curve[];
-  x: readonly number[];
-  plot: Box;
-  xScale: Scale;
-  yScale: Scale;
   beside: boolean;
 }
+
+/** The values of the line, or the upper edge of a band without one. */
+const lineOf = ({ values, band }: Curve) => (values.length > 0 ? values : (band?.high ?? []));
 
 export function CurveNames(props: CurveNamesProps) {
   return props.beside ? <AtEnds {...props} /> : <InRows {...props} />;
 }
 
-function AtEnds({ curves, x, plot, xScale, yScale }: CurveNamesProps) {
+function AtEnds({ curves, ...places }: CurveNamesProps) {
+  const { x, plot, xScale } = places;
   const right = plot.x + plot.width;
   const floor = plot.y + plot.height;
   const drawn = curves.flatMap((curve) => {
-    const last = curve.values.findLast((v, i) => v != null && xScale(x[i]) <= right + 1);
-    return last == null ? [] : [{ curve, end: Math.min(floor, Math.max(plot.y, yScale(last))) }];
+    const last = lineOf(curve).findLast((v, i) => v != null && xScale(x[i]) <= right + 1);
+    if (last == null) return [];
+    return [{ curve, end: Math.min(floor, Math.max(plot.y, yOf(places, last))) }];
   });
-  const places = apart(
+  const ends = apart(
     drawn.map(({ end }) => end),
     plot.y,
     floor,
@@ -62,18 +63,14 @@ function AtEnds({ curves, x, plot, xScale, yScale }: CurveNamesProps) {
       <Line
         points={[
           [right + 1, end],
-          [right + SAMPLE - 6, places[i]],
+          [right + SAMPLE - 6, ends[i]],
         ]}
         width={1}
         colour={curve.colour}
+        dash={curve.dash}
         class="leader"
       />
-      <Label
-        at={[right + SAMPLE - 4, places[i]]}
-        anchor="start"
-        class="strong"
-        colour={curve.colour}
-      >
+      <Label at={[right + SAMPLE - 4, ends[i]]} anchor="start" class="strong" colour={curve.colour}>
         {curve.name}
       </Label>
     </g>
@@ -93,12 +90,19 @@ function apart(places: readonly number[], top: number, floor: number): number[] 
 
 function InRows({ curves, plot }: CurveNamesProps) {
   return inRows(curves, plot.x + plot.width).map(({ x, row }, i) => {
-    const { name, colour, dash, dots } = curves[i];
+    const { name, colour, dash, dots, values, band } = curves[i];
     const y = EDGE + 6 + LINE * row;
     return (
       <g key={name}>
         {dots ? (
           <circle cx={x + SAMPLE / 2} cy={y} r={4} fill={colour} />
+        ) : band && values.length === 0 ? (
+          <rect
+            class="agreement"
+            {...{ x, y: y - 6, width: SAMPLE, height: 12 }}
+            fill={colour}
+            stroke={colour}
+          />
         ) : (
           <Line
             points={[

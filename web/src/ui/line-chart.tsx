@@ -1,7 +1,7 @@
 // Curves over layers or steps, with the same numbers as a table.
 
 import { scaleLinear, scaleLog } from 'd3-scale';
-import { line } from 'd3-shape';
+import type { ComponentChildren } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import { t } from '../language/text';
 import {
@@ -11,25 +11,20 @@ import {
   logTicks,
   type Scale,
   type Tick,
+  valueTicks,
   XAxis,
   YAxis,
 } from './axes';
 import { Button } from './controls';
 import { CurveNames, namesBeside, namesHeight } from './curve-names';
+import { type Curve, CurveBand, CurveMarks, CurvePath } from './curves';
 import { Figure } from './figure';
-import { type Box, Label } from './marks';
+import { type Box, Label, LINE, Lines } from './marks';
 import { Reading } from './reading';
 import { DataTable, numberOrBlank } from './table';
-import { textWidth } from './text-width';
+import { linesOf, textWidth } from './text-width';
 
-export interface Curve {
-  name: string;
-  colour: string;
-  dash?: string;
-  width?: number;
-  dots?: boolean; // dots instead of a line
-  values: readonly (number | null | undefined)[]; // one for each x; null: a gap, undefined: none
-}
+export type { Curve };
 
 interface LineChartProps {
   name: string;
@@ -40,21 +35,35 @@ interface LineChartProps {
   logarithmic?: boolean;
   /** A linear y axis shows at least this range. */
   atLeast?: readonly [number, number];
-  height?: number;
+  xLogarithmic?: boolean;
+  /** The ends of the axes; by default those of the values. */
+  xRange?: Interval;
+  yRange?: Interval;
+  height?: number | ((width: number) => number);
+  /** Writes a number of the drawing in the reader's language; by default unchanged. */
+  write?(number: string): string;
+  /** Tables that replace the one of all curves. */
+  children?: ComponentChildren;
 }
 
 export const EDGE = 12; // the margin of the drawing
+const MENU = 32; // the width of the save menu in the lower right corner
 
 /** A part of the x axis. */
 export type Interval = readonly [from: number, to: number];
 
 export function LineChart(props: LineChartProps) {
-  const { name, xLabel, curves, height = 280 } = props;
+  const { name, xLabel, curves, height = 280, write = String, children } = props;
   const length = Math.max(0, ...curves.map(({ values }) => values.length));
   const counted = useMemo(() => Array.from({ length }, (_, i) => i), [length]);
   const x = props.x ?? counted;
   const [zoom, setZoom] = useState<Interval | null>(null);
-  const drawable = { ...props, x, curves: props.logarithmic ? curves.map(withoutZeros) : curves };
+  const drawable = {
+    ...props,
+    x,
+    write,
+    curves: props.logarithmic ? curves.map(withoutZeros) : curves,
+  };
   return (
     <div class="line-chart">
       <Figure
@@ -62,25 +71,29 @@ export function LineChart(props: LineChartProps) {
         title={name}
         height={height}
         draw={(width) => {
-          const drawn = layout(drawable, zoom, { width, height });
+          const size = { width, height: typeof height === 'number' ? height : height(width) };
+          const drawn = layout(drawable, zoom, size);
+          const { curves } = drawable;
           return (
             <>
               <Plot {...drawable} {...drawn} />
-              <Reading {...drawn} x={x} curves={drawable.curves} label={xLabel} zoom={setZoom} />
+              <Reading {...drawn} {...{ x, curves, write }} label={xLabel} zoom={setZoom} />
             </>
           );
         }}
       >
-        <DataTable
-          caption={name}
-          columns={[xLabel, ...x]}
-          rows={curves.map((curve) => ({
-            head: curve.name,
-            cells: curve.values,
-            data: { curve: curve.name },
-          }))}
-          format={numberOrBlank}
-        />
+        {children ?? (
+          <DataTable
+            caption={name}
+            columns={[xLabel, ...x]}
+            rows={curves.map((curve) => ({
+              head: curve.name,
+              cells: curve.values,
+              data: { curve: curve.name },
+            }))}
+            format={numberOrBlank}
+          />
+        )}
       </Figure>
       {zoom && <Button onClick={() => setZoom(null)}>{t`Show everything`}</Button>}
     </div>
@@ -89,6 +102,7 @@ export function LineChart(props: LineChartProps) {
 
 /** Replaces values of 0 or less by null, because a logarithmic axis cannot show them. */
 function withoutZeros(curve: Curve): Curve {
+  if (curve.marked) return curve; // its zeros have a mark
   return { ...curve, values: curve.values.map((v) => (v != null && v <= 0 ? null : v)) };
 }
 
@@ -97,19 +111,26 @@ export interface Layout {
   xScale: Scale;
   yScale: Scale;
   beside: boolean; // the names are at the ends of the curves
+  width: number; // of the drawing
 }
 
-type Drawn = LineChartProps & { x: readonly number[] };
+type Drawn = LineChartProps & { x: readonly number[]; write(number: string): string };
+
+const yLines = (label: string, width: number) => linesOf(label, width - 2 * EDGE);
 
 function layout(
   props: Drawn,
   zoom: Interval | null,
   size: { width: number; height: number },
 ): Layout {
-  const { x, curves } = props;
+  const { x, xLogarithmic, xRange, yLabel } = props;
+  const curves = named(props.curves);
   const right = namesBeside(curves, size);
-  const top = EDGE + 20 + (right === null ? namesHeight(curves, size.width) : 0);
-  const xScale = scaleLinear().domain(zoom ?? [x[0] ?? 0, x.at(-1) ?? 1]);
+  const label = 5 + LINE * yLines(yLabel, size.width).length;
+  const top = EDGE + label + (right === null ? namesHeight(curves, size.width) : 0);
+  const xScale = (xLogarithmic ? scaleLog() : scaleLinear()).domain(
+    zoom ?? xRange ?? [x[0] ?? 0, x.at(-1) ?? 1],
+  );
   const yScale = yScaleOf(props, xScale.domain() as [number, number]);
   const height = size.height - top - EDGE - 36;
   yScale.range([top + height, top]);
@@ -117,7 +138,11 @@ function layout(
   const left = EDGE + Math.ceil(widest) + 8;
   const plot = { x: left, y: top, width: size.width - left - (right ?? 0) - EDGE, height };
   xScale.range([plot.x, plot.x + plot.width]);
-  return { plot, xScale, yScale, beside: right !== null };
+  return { plot, xScale, yScale, beside: right !== null, width: size.width };
+}
+
+export function named(curves: readonly Curve[]): Curve[] {
+  return curves.filter(({ unnamed }) => !unnamed);
 }
 
 /** The reach of a logarithmic axis on either side of the median value. Larger and smaller values
@@ -125,7 +150,9 @@ function layout(
 const REACH = 1e8;
 
 /** The y axis for the values within the interval. */
-function yScaleOf({ x, curves, logarithmic, atLeast }: Drawn, [from, to]: Interval): Scale {
+function yScaleOf(props: Drawn, [from, to]: Interval): Scale {
+  const { x, curves, logarithmic, atLeast, yRange } = props;
+  if (yRange) return (logarithmic ? scaleLog() : scaleLinear()).domain(yRange);
   const shown = Float64Array.from(
     curves.flatMap(({ values }) =>
       values.filter((v, i): v is number => v != null && x[i] >= from && x[i] <= to),
@@ -145,59 +172,50 @@ function yScaleOf({ x, curves, logarithmic, atLeast }: Drawn, [from, to]: Interv
   return scaleLinear().domain([min - (min < low ? room : 0), max + (max > high ? room : 0)]);
 }
 
-function yTicks({ logarithmic }: LineChartProps, scale: Scale): Tick[] {
-  return logarithmic ? logTicks(scale) : linearTicks(scale, 6);
+function yTicks({ logarithmic, write }: Drawn, scale: Scale): Tick[] {
+  return written(logarithmic ? logTicks(scale) : linearTicks(scale, 6), write);
+}
+
+function xTicks({ x, xLogarithmic, write }: Drawn, scale: Scale, width: number): Tick[] {
+  const [from, to] = scale.domain();
+  const shown = x.filter((at) => at >= from && at <= to);
+  const round = () =>
+    xLogarithmic
+      ? logTicks(scale, width / 50)
+      : linearTicks(scale, width / 60, x.every(Number.isInteger));
+  return written(valueTicks(scale, shown) ?? round(), write);
+}
+
+function written(ticks: readonly Tick[], write: Drawn['write']): Tick[] {
+  return ticks.map(({ value, text }) => ({ value, text: write(text) }));
 }
 
 function Plot(props: Drawn & Layout) {
-  const { plot, xScale, yScale, x, curves, xLabel, yLabel, beside } = props;
+  const { plot, xScale, yScale, x, curves, xLabel, yLabel, beside, width } = props;
   const foot = plot.y + plot.height + 31;
+  const lines = yLines(yLabel, width);
+  const places = { x, xScale, yScale, plot };
+  const marked = curves.filter((curve) => curve.marked);
   return (
     <>
-      <Label at={[EDGE, plot.y - 16]} anchor="start" class="faint">
-        {yLabel}
-      </Label>
-      <Label at={[plot.x + plot.width, foot]} anchor="end" class="faint">
+      <Lines at={[EDGE, plot.y - 16 - LINE * (lines.length - 1)]} lines={lines} />
+      <Label at={[Math.min(plot.x + plot.width, width - MENU), foot]} anchor="end" class="faint">
         {xLabel}
       </Label>
       <YAxis plot={plot} scale={yScale} ticks={yTicks(props, yScale)} />
-      <XAxis plot={plot} scale={xScale} ticks={linearTicks(xScale, plot.width / 60, true)} />
+      <XAxis plot={plot} scale={xScale} ticks={xTicks(props, xScale, plot.width)} />
       <svg {...plot} viewBox={`${plot.x} ${plot.y} ${plot.width} ${plot.height}`} overflow="hidden">
-        {curves.map((curve) => (
-          <CurvePath key={curve.name} curve={curve} x={x} xScale={xScale} yScale={yScale} />
-        ))}
+        {curves.map((curve, i) => curve.band && <CurveBand key={i} curve={curve} {...places} />)}
+        {[...curves.filter(({ theory }) => theory), ...curves.filter(({ theory }) => !theory)].map(
+          (curve, i) => (
+            <CurvePath key={i} curve={curve} {...places} />
+          ),
+        )}
       </svg>
-      <CurveNames {...{ curves, x, plot, xScale, yScale, beside }} />
+      {marked.map((curve, i) => (
+        <CurveMarks key={i} curve={curve} {...places} />
+      ))}
+      <CurveNames {...places} curves={named(curves)} beside={beside} />
     </>
-  );
-}
-
-interface CurvePathProps extends Pick<Layout, 'xScale' | 'yScale'> {
-  curve: Curve;
-  x: readonly number[];
-}
-
-function CurvePath({ curve, x, xScale, yScale }: CurvePathProps) {
-  const { values, colour, dash, width = 2, dots } = curve;
-  const points = values.flatMap((v, i) => (v === undefined ? [] : [[x[i], v] as const]));
-  if (dots) {
-    return points.map(
-      ([at, v]) =>
-        v !== null && <circle key={at} cx={xScale(at)} cy={yScale(v)} r={4} fill={colour} />,
-    );
-  }
-  const path = line<(typeof points)[number]>()
-    .defined(([, v]) => v !== null)
-    .x(([at]) => xScale(at))
-    .y(([, v]) => yScale(v!))
-    .digits(1);
-  return (
-    <path
-      class="line"
-      d={path(points) ?? ''}
-      stroke={colour}
-      stroke-width={width}
-      stroke-dasharray={dash}
-    />
   );
 }

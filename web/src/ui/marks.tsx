@@ -36,6 +36,17 @@ export function Label({
   );
 }
 
+export const LINE = 15; // the distance of lines of text
+
+/** Lines of text that begin at x; the middle of the first one is at y. */
+export function Lines({ at: [x, y], lines }: { at: Point; lines: readonly string[] }) {
+  return lines.map((line, i) => (
+    <Label key={i} at={[x, y + LINE * i]} anchor="start" class="faint">
+      {line}
+    </Label>
+  ));
+}
+
 const pathThrough = line<Point>();
 
 interface LineProps {

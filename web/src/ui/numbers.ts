@@ -1,5 +1,7 @@
 // Numbers in text.
 
+import { decimalComma } from '../language/language';
+
 /** The number with two decimals, or with as many as its size needs: 0.25,
  * −1.30, 12.0, 0.0015, 3.4e8. */
 export function shortNumber(v: number): string {
@@ -61,6 +63,11 @@ export function plainNumber(v: number): string {
 /** 3152384 becomes 3,152,384. */
 export function grouped(n: number): string {
   return n.toLocaleString('en');
+}
+
+/** A number with the decimal separator of the page's language. */
+export function localNumber(text: string): string {
+  return decimalComma ? text.replace(/[.,]/g, (c) => (c === '.' ? ',' : '.')) : text;
 }
 
 function minus(text: string): string {

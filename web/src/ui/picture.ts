@@ -19,7 +19,7 @@ const STYLES = [
 ];
 /** Elements for the pointer, which are not saved. */
 const UNSAVED =
-  '[role="slider"], .plot-pointer, .reading, .selection, .an-spot, .an-values, .lanes-flow, style';
+  '[role="slider"], .plot-pointer, .reading, .selection, .an-spot, .an-values, .lanes-flow';
 
 export function svgOf(drawing: SVGSVGElement): string {
   const copy = drawing.cloneNode(true) as SVGSVGElement;

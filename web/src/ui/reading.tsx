@@ -1,7 +1,8 @@
 // The values of a chart at the pointer. A drag over the chart zooms in.
 
 import { useState } from 'preact/hooks';
-import type { Curve, Interval, Layout } from './line-chart';
+import { type Curve, yOf } from './curves';
+import { type Interval, type Layout, named } from './line-chart';
 import { Label, Line } from './marks';
 import { grouped, roundNumber } from './numbers';
 import { pointIn } from './pointer';
@@ -11,6 +12,7 @@ interface ReadingProps extends Layout {
   x: readonly number[];
   curves: readonly Curve[];
   label: string; // the label of the x axis
+  write(number: string): string;
   zoom(to: Interval | null): void;
 }
 
@@ -43,7 +45,7 @@ export function Reading(props: ReadingProps) {
       {isDrag && (
         <rect class="selection" {...plot} x={Math.min(at, from)} width={Math.abs(at - from)} />
       )}
-      {at !== null && x.length > 0 && <Values {...props} index={nearest(x, xScale.invert(at))} />}
+      {at !== null && x.length > 0 && <Values {...props} index={nearest(x.map(xScale), at)} />}
       <rect
         class="plot-pointer"
         {...plot}
@@ -74,12 +76,18 @@ function Values({
   x,
   curves,
   label,
+  write,
   index,
 }: ReadingProps & { index: number }) {
   const at = xScale(x[index]);
-  const shown = curves.filter(({ values }) => values[index] != null);
-  const rows = shown.map(({ name, values }) => [name, roundNumber(values[index]!, 3)] as const);
-  const head = `${label} ${grouped(x[index])}`;
+  const shown = named(curves).filter(({ values }) => values[index] != null);
+  const rows = shown.map(
+    ({ name, values }) => [name, write(roundNumber(values[index]!, 3))] as const,
+  );
+  const yInside = (value: number) =>
+    Math.min(plot.y + plot.height, Math.max(plot.y, yOf({ yScale, plot }, value)));
+  const isWhole = Number.isInteger(x[index]);
+  const head = `${label} ${write(isWhole ? grouped(x[index]) : roundNumber(x[index], 3))}`;
   const wide = Math.max(textWidth(head), ...rows.map((row) => textWidth(row.join('  '), 600)));
   const box = { width: wide + 2 * EDGE, height: LINE * (rows.length + 1) + EDGE };
   const left = at + box.width + 14 > plot.x + plot.width ? at - box.width - 10 : at + 10;
@@ -94,7 +102,7 @@ function Values({
         class="zero"
       />
       {shown.map(({ name, colour, values }) => (
-        <circle key={name} cx={at} cy={yScale(values[index]!)} r={4} fill={colour} />
+        <circle key={name} cx={at} cy={yInside(values[index]!)} r={4} fill={colour} />
       ))}
       <g transform={`translate(${Math.max(0, left)} ${plot.y + 4})`}>
         <rect class="note" {...box} rx={4} />

@@ -11,9 +11,7 @@ interface SaveMenuProps {
 
 export function SaveMenu({ name, figure }: SaveMenuProps) {
   const file = (type: string) => `${fileName(name)}.${type}`;
-  /** The visible drawing: the wide or the narrow one. */
-  const drawing = () =>
-    [...figure.current!.querySelectorAll('svg')].find((svg) => svg.clientWidth > 0)!;
+  const drawing = () => figure.current!.querySelector('svg')!;
   const text = (type: string, content: string) => new Blob([content], { type });
   const formats = {
     SVG: () => download(file('svg'), text('image/svg+xml', svgOf(drawing()))),

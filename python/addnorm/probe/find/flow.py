@@ -73,8 +73,8 @@ class Flow:
             self.norms.take(op, inputs, outputs)
 
     def _join(self, op: Op, inputs: List[Value]) -> Branches:
-        """Joins the branches that an operator other than a linear map or a sum reads. Returns the branches of its
-        output."""
+        """Processes an operator other than a linear map or a sum: joins the branches that it reads. Returns the
+        branches of its output."""
         state = self.values.union_of(inputs)
         self._meet(op, inputs, state)
         self.sums.excuse_difference(op, inputs)

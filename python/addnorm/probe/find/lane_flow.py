@@ -16,12 +16,12 @@ CARRIED = 0.02  # the least share of the largest lane that counts as a carry
 
 
 def is_small(linear: Linear) -> bool:
-    """Whether it has few outputs, as a map to coefficients has."""
+    """Whether a linear map has few outputs, like a map to coefficients."""
     return 2 * linear.gave.tensor.numel() < linear.read.tensor.numel()
 
 
 def mixes_lanes(linear: Linear, most: int = MOST) -> bool:
-    """Whether its weight mixes lanes: it is too small to mix features."""
+    """Whether a linear map mixes lanes, because its weight is too small to mix features."""
     weight = next(v for v in linear.op.inputs if v.parameter == linear.weight)
     return max(weight.shape[-2:]) <= most + 1
 
@@ -31,8 +31,8 @@ def is_branch(linear: Linear) -> bool:
 
 
 def reads_in_turn(linear: Linear, flow: Flow) -> bool:
-    """Whether it reads a layer's input part by part. Recurrent networks read it token by token, and read nothing before
-    the first token."""
+    """Whether a linear map reads a layer's input part by part, like a recurrent network, which reads it token by token.
+    One token's part may be missing, because nothing is read before the first token."""
     parts = [other.read.tensor.numel() for other in flow.linears if other.weight == linear.weight]
     return len(parts) > 1 and sum(parts) + parts[0] >= flow.x.tensor.numel()
 
@@ -48,7 +48,7 @@ def find_lanes(flow: Flow, has_sums: bool) -> Optional[Tuple[Value, Value]]:
         return None
     for linear in branches[:1] if has_sums else branches:
         found = _read_lanes(linear, flow)
-        is_first = linear is branches[0]  # later ones may read the output of a branch: heads, experts
+        is_first = linear is branches[0]  # later branches may read the output of another one: heads, experts
         if found is not None and (is_first or found[0].tensor.numel() == flow.x.tensor.numel()):
             return found
     return None
@@ -179,7 +179,8 @@ class LaneFlow(Flow):
         return linear
 
     def _reads_lanes(self, read: Value) -> bool:
-        """Whether a linear map reads all lanes, for coefficients, and not one row that goes to several experts."""
+        """Whether a linear map reads all lanes, to compute coefficients, rather than one row that goes to several
+        experts."""
         if not self.is_state(read):
             return False
         for value in bottlenecks(read, self.values):

@@ -66,7 +66,8 @@ def find_layers(model: nn.Module, layers: Union[str, Sequence[nn.Module], None])
 
 
 def words_of_hidden(model: nn.Module) -> str:
-    """Returns a hint for an error if plain Python lists hold modules, which hide there from PyTorch."""
+    """Returns a hint for an error if plain Python lists hold modules, because PyTorch does not register such
+    modules."""
     hidden = hidden_modules(model)
     return f"; {', '.join(hidden)} holds modules in a plain list, put them in an nn.ModuleList" if hidden else ""
 
@@ -84,8 +85,8 @@ def is_stack(module: nn.Module) -> bool:
 
 
 def without_nested(stacks: Dict[str, List[Element]]) -> Dict[str, List[Element]]:
-    """Returns the stacks without those that contain others, because stages contain layers. A list of lists that are not
-    called holds the parts of each layer; then its inner stacks are left out."""
+    """Returns the innermost stacks, because stages contain layers. The exception is a list of lists that are not
+    called. It holds the parts of each layer, and its inner stacks are left out."""
     dropped = set()
     for name, elements in stacks.items():
         inner = {other for other in stacks if other != name
@@ -186,7 +187,7 @@ class RunFinder:
                 place = self._enter(event, index, place)
             self.places.append(place)
             if isinstance(event, Leave):
-                while outer:  # modules that raised have no Leave
+                while outer:  # modules that raised an exception have no Leave
                     name, place = outer.pop()
                     if name == event.name:
                         break

@@ -95,7 +95,7 @@ class NormFinder:
             return
         vector = self._vector(op) if op.name in ("mul", "div") else None
         if vector is None and any(v.tensor.numel() > 1 for v in op.inputs if self._values.branches_of(v) is None):
-            return  # a mask or a bias is no part of a norm
+            return  # a mask or a bias is not part of a norm
         known = max(bases, key=lambda b: len(b.products))
         if op.name in ("mul", "div") and len(others) == 1 and not statistics:
             known = known._replace(products=(*known.products, (output, vector)))

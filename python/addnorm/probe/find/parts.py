@@ -83,7 +83,8 @@ class Branch:
 
 @dataclass
 class Sum:
-    """A sum of the stream and branches. Without a stream, it is the value that is read in place of a sum."""
+    """A sum of the stream and branches. If there is no stream, `total` is the value that the next sublayer reads
+    instead of a sum."""
     total: Value
     stream: Optional[Value]
     branch: Value

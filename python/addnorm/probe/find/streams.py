@@ -132,8 +132,8 @@ class StreamFinder:
         self._left, self._leave_stream = [], set()
 
     def _settle(self, index: int) -> None:
-        """Chooses the flow of a stream after the first layer of its stack. If no sums were found, or if sublayers read
-        rows of several lanes, it tries a flow of lanes and a flow for each other argument."""
+        """Chooses the flow of a stream after the first layer of its stack. If that layer has no sums, or if its
+        sublayers read rows of several lanes, this tries a flow of lanes and a flow for each other argument."""
         if self._stream is None or self._is_settled:
             return
         self._is_settled = True

@@ -192,7 +192,7 @@ class Arranger:
     # -- The slots of norms --
 
     def _is_post_norm(self, found: List[Sublayer]) -> bool:
-        """Whether a module with many sublayers adds each branch to the output of the norm before it, as XLM does."""
+        """Whether a module with many sublayers adds each branch to the output of the preceding norm, as in XLM."""
         norms = [self._norm_read(sub) for sub in found]
         return len(found) > 2 and all(
             norm is not None and sub.sum.stream is not None and is_made_of(sub.sum.stream, norm.gave, self._values)
@@ -270,7 +270,7 @@ class Arranger:
         known = [self._values.x] if previous is None else [previous.leaves]
         if sub.before is not None:
             if stream is not None and stream.root is sub.before.read.root:
-                return self._as_in_sum(sub.before.read, sub)  # for any operators in between, as a U-net's skips
+                return self._as_in_sum(sub.before.read, sub)  # any operators may be between, as a U-net's skips
             known.append(sub.before.read)
         for value in known:
             if stream is not None and is_made_of(stream, value, self._values):
@@ -279,12 +279,12 @@ class Arranger:
             return self._as_in_sum(sub.before.read, sub)
         if previous is not None and stream is not None and previous.x is not None and \
                 stream.root is previous.x.root and sub.reads.root is previous.leaves.root:
-            return previous.leaves  # it reads this stream, but adds to the stream that the previous sublayer read
+            return previous.leaves  # it reads this stream, but adds to the one that the previous sublayer read
         is_normed = stream is not None and self._norms.at(stream) is not None
         return known[0] if stream is None or is_normed else stream
 
     def _is_other_stream(self, stream: Value, previous: Sublayer, sub: Sublayer) -> bool:
-        """Whether a sublayer adds to an older stream than the one it reads, and a later operator uses the newer one, as
+        """Whether a sublayer reads one stream and adds to an older one, while a later operator uses the newer one, as
         in reversible networks."""
         left = previous.leaves
         return stream.root.order < previous.total.order and not is_made_of(stream, left, self._values) and any(

@@ -100,9 +100,9 @@ class SumFinder:
         return False
 
     def _reopen(self, value: Value, stream: Value) -> bool:
-        """Reopens the branch of `value` that ended early because a module read it before it was added to the stream. As
-        an older stream is added only now, that branch and the later ones are one branch. Returns whether there is such
-        a branch."""
+        """Reopens the branch of `value` if it ended early, because a module read it before it was added to the stream.
+        An older stream is added only now, so that branch and the later ones are one branch. Returns whether there is
+        such a branch."""
         sums, values = self._way_back(value)
         branches = [branch for s in sums for branch in s.branches]
         begin = min((linear.op.order for branch in branches for linear in branch.linears), default=0)
@@ -172,7 +172,7 @@ class SumFinder:
         return False
 
     def _join_gated(self, branches: Branches) -> int:
-        """Unites a gate's branch with the branches that it read before they were added."""
+        """Joins a gate's branch with the branches that the gate read before they were added."""
         read = {linear.read.root for branch in self._values.list(branches) for linear in branch.linears}
         for root in read & self._without_stream.keys():
             gated = self._without_stream.pop(root)
@@ -227,7 +227,7 @@ class SumFinder:
             last.is_mixed = True
 
     def _excuse_gated(self, mixed: Sum) -> None:
-        """Marks sums without a stream as mixed if the gate of the sum `mixed` read them."""
+        """Marks the sums without a stream that the gate of the sum `mixed` read as mixed, too."""
         read = {linear.read.root for branch in mixed.branches for linear in branch.linears}
         for root in read & self._without_stream.keys():
             gated = self._without_stream.pop(root)

@@ -53,9 +53,9 @@ class Fits:
         self._finish: List[Callable[[], None]] = []
 
     def add(self, compute: Compute, tensors: Sequence[Optional[Tensor]], then: Then, *options: Any) -> None:
-        """Adds a computation. The next run() calls compute(*tensors, *options), with the tensors of several sites
-        stacked along the first axis. read() calls `then` with this site's numbers: a float for a result without further
-        axes, otherwise a flat list of floats."""
+        """Adds a computation for one site. The next run() calls compute(*tensors, *options) with the tensors of several
+        sites, stacked along the first axis. read() calls `then` with this site's numbers: a float for a result without
+        further axes, otherwise a flat list of floats."""
         self._calls.append(_Call(compute, tuple(tensors), options, then, self.where))
 
     def finally_do(self, function: Callable[[], None]) -> None:
@@ -77,7 +77,7 @@ class Fits:
                 calls = same[begin:begin + count]
                 try:
                     self._run_together(calls)
-                except Exception as error:  # the other batches do not need these numbers
+                except Exception as error:  # other batches do not depend on these numbers
                     self._on_error(calls[0].where, error)
 
     def _run_together(self, calls: List[_Call]) -> None:

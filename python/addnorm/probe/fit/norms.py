@@ -110,7 +110,7 @@ def _read_divisor(numbers: Numbers, rows: int, form: int, size: int) -> Numbers:
     is_constant = apart > 0.01 * numbers["size_norm"][size] and \
         abs(steepness) * apart < 1e-3 * numbers["square_norm"][form]
     if is_constant and not 3 * mean < square < 0.1:
-        return {}  # it is no norm: it divides all rows by one number, and not because of a large ε
+        return {}  # not a norm: all rows are divided by one number, although ε is small
     found: Numbers = {"divisor": numbers["divisor"][form], "deviation": numbers["deviation"][size]}
     for name in COMPARED:
         found[name], found[f"{name}_spread"] = numbers[name][pair], numbers[f"{name}_spread"][pair]

@@ -100,7 +100,7 @@ def _power_numbers(s: Tensor, z: Tensor) -> Dict[str, Tensor]:
 
 
 def _read_statistic(numbers: Numbers, is_centred: bool) -> Dict[str, Any]:
-    """Returns the statistic, and its power, that the divisors are proportional to, or {}."""
+    """Returns the statistic, with its power, to which the divisors are proportional, or {}."""
     if not numbers["divisor_is_positive"]:
         return {}
     every = dict(zip(itertools.product(STATISTICS, POWERS), numbers["divisor_left"]))
@@ -132,7 +132,7 @@ def by_head(read: Tensor, gave: Tensor, heads: int) -> Optional[List[Tensor]]:
 
 def scale_numbers(s: Tensor, y: Tensor) -> Dict[str, Tensor]:
     """Fits each centred row of y as a multiple of the centred row of s. Returns the relative residual, and the largest
-    distance from 1 of the rows' normalized size, as deviation and as root mean square."""
+    distance of the rows' normalized sizes from 1, for deviation and for root mean square."""
     s, y = wide(s).flatten(1, -2), wide(y).flatten(1, -2)
     a, b = (t - t.mean(-1, keepdim=True) for t in (s, y))
     slope = (a * b).sum(-1, keepdim=True) / a.square().sum(-1, keepdim=True).clamp(min=1e-300)

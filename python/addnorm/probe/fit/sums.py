@@ -49,9 +49,8 @@ class InnerProducts:
     def fit(self, names: Optional[Iterable[str]] = None) -> Numbers:
         """Returns the coefficients of the named parts (default: all), and the relative residual, "unexplained".
 
-        Coefficients that the data do not determine are left out: those of parts that are multiples of each other, or
-        that are smaller than the total's rounding. Returns {} if a value is not finite, or if the total is 0.
-        """
+        Omits coefficients that the data do not determine: those of parts that are multiples of each other, or that are
+        smaller than the total's rounding. Returns {} if a value is not finite, or if the total is 0. """
         chosen = list(self._names if names is None else names)
         at = [self._names.index(name) for name in chosen]
         lengths = [_root(self._products[i][i]) for i in at]
@@ -82,8 +81,8 @@ class InnerProducts:
                 **{f"from_{name}": solution[a] / unit[a] for a, name in enumerate(chosen) if not is_vague(a)}}
 
     def _rest_without(self, at: List[int]) -> Tuple[List[float], float]:
-        """Returns the inner products of all parts with a rest, and the square of the rest. The rest is the first
-        solution's residual plus that solution's terms of the parts outside of `at`."""
+        """Returns the inner products of all parts with r, and ‖r‖². Here r is the first solution's residual plus its
+        terms for the parts that are not in `at`."""
         out = [i for i in range(len(self._names)) if i not in at]
         took = [self._solution[i] for i in out]
         rest = [own + _dot(took, [row[i] for i in out])

@@ -22,7 +22,7 @@ PLACEMENTS = {"before": "pre", "after": "post", "before inside": "sandwich", "in
 
 
 class Declared:
-    """The facts that a model's code declares, completed by measurements."""
+    """The facts that a model's code declares, supplemented by measurements."""
 
     def __init__(self, model: nn.Module, elements: List[Element], recipe: Dict[str, Any], measured: Measured) -> None:
         """recipe: facts given by the user, which override all others."""
@@ -105,7 +105,7 @@ class Declared:
         return 2 * sum(idle) > len(peers)
 
     def _has_norm(self, layer: str, name: str) -> bool:
-        """Whether a layer has a norm. A norm that is no module counts, an Identity does not."""
+        """Whether a layer has a norm. A norm that is not a module counts, and an Identity does not."""
         whole = f"{layer}.{name}" if layer else name
         module = self.modules.get(whole, self.modules.get(name))
         is_other_layers = module is None and any(
@@ -139,7 +139,7 @@ class Declared:
         return declared[0][0] if declared else None
 
     def epsilon(self, norms: List[nn.Module]) -> Optional[float]:
-        """Returns the configuration's ε. If the modules have another one, returns theirs, because models ignore some
+        """Returns the configuration's ε. If the modules have another ε, returns that one, because models ignore some
         numbers of their configuration."""
         of_config = self.config(*EPSILONS)
         of_modules = [e for e in (entry(n, *EPSILONS) for n in norms) if isinstance(e, float)]

@@ -216,7 +216,8 @@ class Gradients:
         return None
 
     def _output_of(self, node: Any, value: Value, total: Value, depth: int = 4) -> Optional[Value]:
-        """Returns the output of a node, other than the sum, from which gains and biases computed a value, or None."""
+        """Returns the output from which learned gains and biases computed the value, or None. It must not be the
+        sum."""
         if value.root is total.root:
             return None
         if value.edge is not None and value.edge[0] is node:
@@ -231,7 +232,7 @@ class Gradients:
         return root if is_channels_first(root.tensor, self._rows.shape) else value
 
     def _readers(self, sub: Sublayer) -> Optional[List[Tuple[Value, Callable[[Tensor], Optional[Tensor]]]]]:
-        """Returns the other readers of the stream beside the sum, as (output, function that passes its gradient back).
+        """Returns the readers of the stream other than the sum, as (output, function that passes its gradient back).
         Returns None if the gradient through a reader cannot be computed."""
         found: Dict[str, Tuple[Value, Callable]] = {}
         for op in self._flow.values.readers.get(sub.x.root, []):

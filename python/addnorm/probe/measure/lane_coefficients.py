@@ -117,7 +117,8 @@ def is_sigmoid(value: Value) -> bool:
 
 
 def rows_of(value: Value, size: int, count: int, rows: Rows) -> Optional[Tensor]:
-    """Returns coefficients as [rows, size], from one set for all tokens or one for each, or None for other counts."""
+    """Returns coefficients as [rows, size], or None if they are neither one set for all tokens nor one set for each
+    token."""
     numbers = value.numbers
     if numbers.numel() % size:
         return None

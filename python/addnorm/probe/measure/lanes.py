@@ -27,7 +27,7 @@ class LaneMeasurement:
         self._sum, self._shape, self._rows = total, shape, rows
 
     def numbers(self) -> List[Numbers]:
-        """Returns the numbers of each lane. Those of the first lane include the numbers of all lanes together."""
+        """Returns the numbers of each lane. The first lane's numbers include those of all lanes together."""
         site = self._sum.lanes
         lanes = self._lanes(site.behind, self._sum.total.numbers)
         values = LaneRows(
@@ -70,7 +70,8 @@ def together(lanes: List[Tuple[Tensor, int]]) -> Tensor:
 
 
 def explain(values: Measured) -> Solution:
-    """Solves for each lane after as a sum of the lanes before and the branch, if the branch is large enough."""
+    """Fits each lane after the site as a sum of the lanes before it and of the branch, if the branch is large
+    enough."""
     is_written = values.branch.norm() > IDLE * values.before.norm()
     sources = torch.cat([values.before, values.branch[:, None]], 1) if is_written else values.before
     return solve(values.after, sources, values.precision)

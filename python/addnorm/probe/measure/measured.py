@@ -97,7 +97,7 @@ class Measured:
     # -- Fits --
 
     def guarded(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Calls a function, and notes its error instead of raising it, so that the observed model goes on."""
+        """Calls a function, and notes its error instead of raising it, so that the observed model continues."""
         try:
             function(*arguments)
         except Exception as error:
@@ -141,7 +141,7 @@ class Measured:
         self._undo.hook_edge(edge, self._guarded_hook(function))
 
     def _guarded_hook(self, function: Callable[[Tensor], None]) -> Callable[[Optional[Tensor]], None]:
-        """Returns a hook that calls the function and notes its errors, so that backward goes on. A gradient of None
+        """Returns a hook that calls the function and notes its errors, so that backward continues. A gradient of None
         means zero and is skipped."""
         def guarded(values: Optional[Tensor]) -> None:
             try:

@@ -65,7 +65,7 @@ class NormMeasurement:
 
     def _read(self) -> None:
         if self._together and is_one_scale(self._together) and not is_one_scale(self._apart):
-            self._measured.entries.pop(self._site, None)  # the heads of a token share a mean and a divisor
+            self._measured.entries.pop(self._site, None)  # one norm over all heads of a token
             return
         is_unit = "from_one" in self._numbers and is_unit_length(self._numbers)
         is_known = not is_unit and not self._is_other and "length" in self._numbers
@@ -78,7 +78,7 @@ class NormMeasurement:
 
     def _keep(self, fit: Numbers, is_unit: bool) -> None:
         if self._is_unit and abs(fit.get("eps_in_deviation", 1)) < 1e-6 * fit.get("divisor", 0):
-            told = {"unexplained", "scale", "gamma_offset"}  # the keys for x/‖x‖, whose ε is a least length
+            told = {"unexplained", "scale", "gamma_offset"}  # the keys of x/‖x‖, whose ε is a smallest length
             fit = {key: value for key, value in fit.items() if key in told}
         self._measured.entries[self._site].update(fit)
         self._measured.count("norms", bool(fit) or is_unit or self._is_other)

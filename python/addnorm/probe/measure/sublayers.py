@@ -28,7 +28,7 @@ from .profile import Site
 from .rows import Rows, RowsOf
 
 
-MOST_UNEXPLAINED = 0.02  # the largest relative residual of a sublayer's input; more comes from elsewhere
+MOST_UNEXPLAINED = 0.02  # the largest relative residual in the fit of a sublayer's input
 
 
 class Measurement:
@@ -176,7 +176,7 @@ class Measurement:
         self._gradients.grade_sum(site, sub)
 
     def _fit_sum(self, entry: Numbers, sub: Sublayer, consumed: Optional[Value], earlier: Optional[Value]) -> None:
-        """Fits the factors of a sum's parts. `earlier` is the stream that the previous sublayer read. It is a part only
+        """Fits the factors of a sum's parts. `earlier` is the stream that the previous sublayer read; it is a part only
         if it replaces x."""
         others = self._others(sub)
         parts = {"x": self._rows.values(self._learned_stream(sub)),
@@ -305,7 +305,8 @@ class Measurement:
         return weight_named(stem_of(linear.weight), False) == name
 
     def _record_weight(self, site: Site, linear: Linear, by_order: Optional[str], is_bottleneck: bool) -> None:
-        """is_bottleneck: whether it belongs to an adapter (down before up), whose weights are named by their order."""
+        """is_bottleneck: whether the map belongs to an adapter, which has its down projection before its up
+        projection."""
         weight = self._parameters.get(linear.weight)
         if weight is None or not weight.is_floating_point() or weight.dim() != 2 or \
                 not self._is_first(weight, site):

@@ -71,13 +71,14 @@ class Value:
 
     @property
     def has_lost_edge(self) -> bool:
-        """Whether no edge carries its gradient in this layout, because a view of its tensor was overwritten."""
+        """Whether no edge of the graph carries its gradient in its own layout, because a view of its tensor was
+        overwritten."""
         return not self.is_current and self._written.alias_of is not None
 
     @property
     def _written(self) -> Value:
-        """The value whose node is still in the graph after a view of it was overwritten. PyTorch removes the nodes of
-        such views from the graph."""
+        """The value whose node remains in the graph after a view was overwritten. PyTorch removes the nodes of
+        overwritten views."""
         value = self
         while value.alias_of is not None and value.op is not None and value.op.name in FLATTENING:
             value = value.alias_of

@@ -46,7 +46,7 @@ class Recording:
 
     def leave(self, name: str, module: nn.Module, inputs: Any, named: Any, output: Any) -> None:
         while self._running and self._running.pop() != name:
-            pass  # a module that raised did not call leave()
+            pass  # a module that raised an exception did not call leave()
         if self._is_active:
             with self._recorder.paused():
                 self._recorder.add_call(module, (inputs, named), output)

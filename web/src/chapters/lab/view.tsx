@@ -1,7 +1,6 @@
-// The chapter “The lab”. The library itself draws the figures and writes the verdicts.
+// The chapter “The lab”. The library computes the figures and writes the verdicts.
 
-import { useRef } from 'preact/hooks';
-import type { LabCurve, LabPanel, Verdict } from '../../kernels/lab';
+import type { Verdict } from '../../kernels/lab';
 import { t, translated } from '../../language/text';
 import {
   Button,
@@ -14,11 +13,9 @@ import {
   TextField,
 } from '../../ui/controls';
 import { useNear } from '../../ui/near';
-import { exactNumber } from '../../ui/numbers';
 import { Wait } from '../../ui/room';
-import { SaveMenu } from '../../ui/save-menu';
-import { DataTable, numberOrBlank } from '../../ui/table';
 import { BUG_NAMES, FIGURE_NAMES } from './names';
+import { PanelFigure } from './panel';
 import { list, problem, type Ran, ran, run, running } from './runner';
 import {
   chosenFigure,
@@ -44,7 +41,7 @@ export function LabChapter() {
         {ran.value ? (
           <Result {...ran.value} />
         ) : (
-          !problem.value && <Wait height={[3355, 2460, 1840]}>{t`The figure is being drawn.`}</Wait>
+          !problem.value && <Wait height={[3400, 2350, 1800]}>{t`The figure is being drawn.`}</Wait>
         )}
       </div>
       <Trained />
@@ -159,87 +156,6 @@ function SeenElsewhere({ bug, shown }: { bug: keyof typeof SEEN_BY; shown: strin
         {t`Put it into “${FIGURE_NAMES[figure]}”, which detects it`}
       </Button>
     </p>
-  );
-}
-
-function PanelFigure({ panel }: { panel: LabPanel }) {
-  const figure = useRef<HTMLElement>(null);
-  return (
-    <figure class="figure lab-figure" ref={figure}>
-      <div class="wide" dangerouslySetInnerHTML={{ __html: panel.wide }} />
-      <div class="narrow" dangerouslySetInnerHTML={{ __html: panel.narrow }} />
-      <figcaption class="hint">{panel.caption}</figcaption>
-      <SaveMenu name={panel.title} figure={figure} />
-      <div class="numbers">{panel.maps ? <Maps panel={panel} /> : <Numbers panel={panel} />}</div>
-    </figure>
-  );
-}
-
-interface Row {
-  name: string;
-  at: Map<number, number | null>;
-}
-
-/** One row for each list of numbers of the curve. */
-function rowsOf(curve: LabCurve, name: string): Row[] {
-  const lists: [string, (number | null)[]][] = [
-    [name, curve.y],
-    [t`${name}, from`, curve.low],
-    [t`${name}, to`, curve.high],
-  ];
-  return lists
-    .filter(([, values]) => values.length > 0)
-    .map(([name, values]) => ({
-      name,
-      at: new Map(curve.x.map((x, i) => [x ?? NaN, values[i]])),
-    }));
-}
-
-function Numbers({ panel }: { panel: LabPanel }) {
-  const rows = [
-    ...panel.measured.flatMap((curve) => rowsOf(curve, curve.name)),
-    ...panel.predicted.flatMap((curve) => rowsOf(curve, t`${curve.name} (theory)`)),
-  ];
-  const places = [...new Set(rows.flatMap(({ at }) => [...at.keys()]))].sort((a, b) => a - b);
-  const { label, names } = panel.x;
-  return (
-    <DataTable
-      caption={`${panel.title}: ${panel.y.label}`}
-      columns={[label, ...places.map((x) => names?.[x] || exactNumber(x))]}
-      rows={rows.map(({ name, at }) => ({
-        head: name,
-        cells: places.map((x) => at.get(x)),
-        data: { curve: name },
-      }))}
-      format={cellOf}
-    />
-  );
-}
-
-/** The text of a cell; blank if the curve has no value there. JSON has null
- * for a value that is not finite. */
-function cellOf(value: number | null | undefined): string {
-  return value === null ? t`not finite` : numberOrBlank(value);
-}
-
-/** One table for each heat map. */
-function Maps({ panel: { title, x, y, maps = [] } }: { panel: LabPanel }) {
-  return (
-    <>
-      {maps.map(({ name, rows }) => (
-        <DataTable
-          key={name}
-          caption={`${title}, ${name}`}
-          columns={['', ...(x.names ?? rows[rows.length - 1].map((_, c) => c))]}
-          rows={rows.map((cells, r) => ({
-            head: y.names?.[r] === undefined ? r : y.names[r],
-            cells,
-            data: { map: name },
-          }))}
-          format={numberOrBlank}
-        />
-      ))}
-    </>
   );
 }
 
