@@ -1,4 +1,4 @@
-// The lab's measurements, in the JSON that the program prints.
+// The table of arrangements and the lab's measurements, as JSON.
 
 #include <pybind11/stl.h>
 
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/require.h"
+#include "io/arrangement.h"
 #include "io/json.h"
 #include "lab/reproduce.h"
 #include "lab/site_trace.h"
@@ -106,6 +107,8 @@ std::string study_json(const std::string& text, std::vector<std::string> placeme
 
 void add_lab(py::module_& m) {
   using Release = py::call_guard<py::gil_scoped_release>;
+  m.def("arrangement", &io::arrangement_json);
+  m.def("arrangement_names", &io::arrangement_names_json);
   m.def("trace", &trace_json);
   m.def(
       "reproduce", [](std::uint64_t seed) { return to_json(lab::reproduce(seed)).dump(); },
