@@ -135,6 +135,7 @@ void LaneSite<T>::carry(const LaneList<Value>& to) const {
 template <typename T>
 ResidualStream<T>& LaneSite<T>::read(ResidualStream<T>& stream, const Pass<T>& pass) {
   x_ = stream.lanes();
+  if (x_.empty()) x_ = {stream.value()};  // the sublayers before this one had no lanes
   previous_ = stream.previous();
   const std::size_t rows = pass.rows();
   require(x_.size() == lanes(), "add_norm: the stream has {} lanes, must have {}", x_.size(),

@@ -1,0 +1,162 @@
+"""The numbers of weighted sums of lanes: what a sublayer reads, carries and writes. Stack has the formula."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+
+import torch
+from torch import Tensor, nn
+
+from .formula import is_autocast, value_type
+
+Form = Dict[str, Any]  # an object of the JSON that src/io/arrangement.h describes
+Lanes = Union[Tensor, Tuple[Tensor, ...]]  # (…, lanes, features), or a tensor for each lane
+Number = Union[float, Tensor]  # a tensor has one value for all features, or one for each
+Numbers = Union[Tensor, List[List[Number]]]  # (…, to, from), or rows
+
+EPSILON = 1e-6  # ε of N and of the maps, from DeepSeek-V4
+SINKHORN_ITERATIONS = 20  # also from DeepSeek-V4
+
+
+def listed(lanes: Lanes) -> Tuple[Tensor, ...]:
+    return lanes.unbind(-2) if isinstance(lanes, Tensor) else lanes
+
+
+def stacked(lanes: Lanes) -> Tensor:
+    return lanes if isinstance(lanes, Tensor) else torch.stack(lanes, -2)
+
+
+def rows(numbers: Numbers) -> List[List[Number]]:
+    if isinstance(numbers, Tensor):
+        return [[number.unsqueeze(-1) for number in row.unbind(-1)] for row in numbers.unbind(-2)]
+    return numbers
+
+
+def product(a: Tensor, b: Tensor) -> Tensor:
+    """Computes a·b in a's type, also under autocast: 16 bits are too few for the numbers of a stream."""
+    is_cast = is_autocast(a)
+    with torch.autocast(a.device.type, enabled=False) if is_cast else contextlib.nullcontext():
+        return a @ b.to(a.dtype)
+
+
+def weighted_sum(numbers: Sequence[Number], lanes: Sequence[Tensor]) -> Tensor:
+    """Computes Σ number·lane, in the type of the first lane. A lane whose number is the constant 0 is not read."""
+    total: Optional[Tensor] = None
+    for number, lane in zip(numbers, lanes):
+        if isinstance(number, float) and number == 0:
+            continue
+        term = lane if isinstance(number, float) and number == 1 else number * lane
+        total = term if total is None else total + term
+    return torch.zeros_like(lanes[0]) if total is None else total.to(lanes[0].dtype)
+
+
+def mixed(numbers: Numbers, lanes: Lanes) -> List[Tensor]:
+    """Returns a weighted sum of the lanes for each row of numbers. Numbers of tokens need a product of matrices; with
+    others, the lanes of a tuple are added one by one, so that no copy of them is kept for backward."""
+    if isinstance(numbers, Tensor) and (numbers.dim() > 2 or isinstance(lanes, Tensor)):
+        lane = listed(lanes)[0]
+        return [z.to(lane.dtype) for z in product(numbers, stacked(lanes)).unbind(-2)]
+    return [weighted_sum(row, listed(lanes)) for row in rows(numbers)]
+
+
+# Each source as (…, k, width): one row for all lanes, or one for each.
+SOURCES: Dict[str, Callable[[Lanes, Lanes], Tensor]] = {
+    "stream": lambda lanes, previous: stacked(lanes).flatten(-2).unsqueeze(-2),
+    "previous": lambda lanes, previous: stacked(previous).flatten(-2).unsqueeze(-2),
+    "lane": lambda lanes, previous: stacked(lanes),
+    "last": lambda lanes, previous: listed(lanes)[-1].unsqueeze(-2),
+}
+
+
+def normalized_source(name: str, lanes: Lanes, previous: Lanes) -> Tensor:
+    """Returns N(source), where N divides by √(mean square + ε)."""
+    x = SOURCES[name](lanes, previous)
+    x = x.to(value_type(x))
+    return x * (x.square().mean(-1, keepdim=True) + EPSILON).rsqrt()
+
+
+def _sinkhorn(logits: Tensor, to: int, width: int) -> Tensor:
+    """Divides by the sums of rows and of columns, alternating, until both are nearly 1."""
+    numbers = logits.unflatten(-1, (to, width)).softmax(-2) + EPSILON
+    for step in range(1, 2 * SINKHORN_ITERATIONS):
+        numbers = numbers / (numbers.sum(-1 if step % 2 else -2, keepdim=True) + EPSILON)
+    return numbers
+
+
+def _permutations(logits: Tensor, to: int, width: int) -> Tensor:
+    """Computes the sum of all permutation matrices, in lexicographic order, weighted by a softmax."""
+    chosen = list(zip(itertools.permutations(range(width)), logits.softmax(-1).unbind(-1)))
+    return torch.stack([torch.stack([torch.stack([w for p, w in chosen if p[i] == j]).sum(0) for j in range(width)], -1)
+                        for i in range(to)], -2)
+
+
+def _entrywise(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor, int, int], Tensor]:
+    return lambda logits, to, width: function(logits.unflatten(-1, (to, width)))
+
+
+MAPS: Dict[str, Callable[[Tensor, int, int], Tensor]] = {
+    "none": _entrywise(lambda logits: logits),
+    "sigmoid": _entrywise(lambda logits: logits.sigmoid() + EPSILON),
+    "two-sigmoid": _entrywise(lambda logits: 2 * logits.sigmoid()),
+    "softmax": _entrywise(lambda logits: logits.softmax(-1)),
+    "sinkhorn": _sinkhorn,
+    "permutations": _permutations,
+}
+SQUASHES: Dict[str, Callable[[Tensor], Tensor]] = {"none": lambda x: x, "tanh": torch.tanh, "sigmoid": torch.sigmoid}
+
+
+class Mix(nn.Module):
+    """Computes the to × from numbers of a weighted sum: map(base + scale·act(weight·N(source))).
+
+    The parameters, if the arrangement has them, are the learned values of `base`; `scale`; `weight`.
+    """
+
+    def __init__(self, form: Form, **factory: Any) -> None:
+        super().__init__()
+        self.form, self.source = form, form["source"]
+        self.constants: List[float] = form["base"]
+        self.learned: List[int] = form["learned"]
+        has_scale = form["weight"] is not None and form["scale"] != 1
+        shapes = {"base": [len(self.learned)] if self.learned else None, "scale": [1] if has_scale else None,
+                  "weight": form["weight"]}
+        for name, shape in shapes.items():
+            self.register_parameter(name, None if shape is None else nn.Parameter(torch.empty(*shape, **factory)))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Sets the initial values. The weights are 0, so the numbers are map(base) for every token."""
+        with torch.no_grad():
+            for k, i in enumerate(self.learned):
+                self.base[k] = self.constants[i]
+            if self.scale is not None:
+                self.scale.fill_(self.form["scale"])
+            if self.weight is not None:
+                self.weight.zero_()
+
+    def forward(self, source: Optional[Tensor], like: Tensor) -> Numbers:
+        """source: N(source), or the units of a hidden layer; like: a tensor of the stream, for type and device."""
+        to, width, base = self.form["to"], self.form["from"], self._base(like)
+        if self.weight is None and self.form["map"] == "none" and not isinstance(base, Tensor):
+            return [base[i * width:(i + 1) * width] for i in range(to)]
+        logits = base if isinstance(base, Tensor) else torch.stack(
+            [b if isinstance(b, Tensor) else like.new_full((), b, dtype=value_type(like)) for b in base])
+        if self.weight is not None and source is not None:
+            made = SQUASHES[self.form["act"]](product(source, self.weight.t()).transpose(-1, -2).flatten(-2))
+            logits = logits + (made if self.scale is None else self.scale.to(made.dtype) * made)
+        return MAPS[self.form["map"]](logits, to, width)
+
+    def _base(self, like: Tensor) -> Union[Tensor, List[Number]]:
+        """Returns the base as a tensor if all its values are learned, or equal and not returned as they are. A constant
+        is written on the device, which needs no copy from the host."""
+        dtype, count = value_type(like), len(self.constants)
+        if self.base is not None:
+            learned = SQUASHES[self.form["gate"]](self.base.to(dtype))
+            if len(self.learned) == count:
+                return learned
+            of_index = dict(zip(self.learned, learned.unbind()))
+            return [of_index.get(i, constant) for i, constant in enumerate(self.constants)]
+        if self.weight is not None and len(set(self.constants)) == 1:
+            return like.new_full((count,), self.constants[0], dtype=dtype)
+        return list(self.constants)

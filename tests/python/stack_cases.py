@@ -1,0 +1,63 @@
+"""Sublayers and stacks for the tests of addnorm.torch.Stack, and their values in the library."""
+
+import json
+import os
+import subprocess
+
+import torch
+from addnorm.torch import Stack
+from torch import nn
+
+EPSILON = 0.1  # so large that the scale of a norm's input matters, as do the gradients of lanes that are equal
+
+
+class Turned(nn.Module):
+    """The sublayer of tests/support/turned.h: f_c = (0.5 + 0.1·c)·tanh(h_{c - site - 1}), where h is the sum of the
+    values, twice the keys and three times the queries if these differ."""
+
+    def __init__(self, site):
+        super().__init__()
+        self.site = site
+
+    def forward(self, query, key=None, value=None):
+        h = query if key is query or key is None else value + 2 * key + 3 * query
+        factors = 0.5 + 0.1 * torch.arange(h.shape[-1], dtype=h.dtype, device=h.device)
+        return factors * torch.tanh(torch.roll(h, self.site + 1, -1))
+
+
+def norm_of(kind, epsilon, **options):
+    """Returns a function for Stack's `norm`, with the library's ε."""
+    from addnorm import torch as at
+    return lambda width: {"layer": at.LayerNorm, "rms": at.RMSNorm}[kind](width, epsilon, **options)
+
+
+def turned_stack(placement, layers, d_model, norm="rms", epsilon=EPSILON, **options):
+    return Stack([Turned(s) for s in range(2 * layers)], placement, d_model=d_model, norm=norm_of(norm, epsilon, dtype=options.get("dtype")), **options)
+
+
+def library_names(stack):
+    """Returns the library's name of each parameter of the arrangement."""
+    names = {}
+    for name, _ in stack.named_parameters():
+        if ".sublayers." in name:
+            continue
+        parts = name.split(".")
+        of_norm = parts[-2] not in ("read", "carry", "write", "gate")
+        if of_norm and parts[-1] in ("weight", "bias"):
+            parts[-1] = {"weight": "gamma", "bias": "beta"}[parts[-1]]
+        names[name] = ".".join(parts)
+    return names
+
+
+def randomize(stack):
+    """Gives all parameters values for which no term of the arrangement is 0."""
+    with torch.no_grad():
+        for parameter in stack.parameters():
+            parameter.add_(0.5 * torch.randn_like(parameter))
+
+
+def run_in_library(cases):
+    """Returns the results of tests/python/stack_values.cc."""
+    done = subprocess.run([os.environ["ADDNORM_STACK_VALUES"]], input=json.dumps(cases), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
