@@ -61,3 +61,47 @@ def run_in_library(cases):
     done = subprocess.run([os.environ["ADDNORM_STACK_VALUES"]], input=json.dumps(cases), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+class Attention(nn.Module):
+    """Causal attention with a cache for generation. `cache` has the keys and values of earlier tokens by module."""
+
+    def __init__(self, d_model, heads=2):
+        super().__init__()
+        self.heads = heads
+        self.q, self.k, self.v, self.o = (nn.Linear(d_model, d_model, bias=False) for _ in range(4))
+
+    def forward(self, query, key=None, value=None, cache=None):
+        key, value = query if key is None else key, query if value is None else value
+        q, k, v = (linear(x).unflatten(-1, (self.heads, -1)).transpose(-3, -2)
+                   for linear, x in ((self.q, query), (self.k, key), (self.v, value)))
+        if cache is not None:
+            if self in cache:
+                k, v = torch.cat([cache[self][0], k], -2), torch.cat([cache[self][1], v], -2)
+            cache[self] = k, v
+        scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
+        later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1 + k.shape[-2] - q.shape[-2])
+        weights = scores.masked_fill(later, -torch.inf).softmax(-1)
+        return self.o((weights @ v).transpose(-3, -2).flatten(-2)), weights
+
+
+def sublayers(layers, d_model):
+    feed_forward = lambda: nn.Sequential(nn.Linear(d_model, 2 * d_model), nn.GELU(), nn.Linear(2 * d_model, d_model))
+    return [module for _ in range(layers) for module in (Attention(d_model), feed_forward())]
+
+
+def small_stack(placement, layers=3, d_model=16, norm="rms", **options):
+    return Stack(sublayers(layers, d_model), placement, d_model=d_model, norm=norm, **options)
+
+
+class Decoder(nn.Module):
+    """A small language model around a Stack."""
+
+    def __init__(self, placement, layers=3, d_model=32, **options):
+        super().__init__()
+        self.embedding = nn.Embedding(50, d_model)
+        self.stack = small_stack(placement, layers, d_model, **options)
+        self.head = nn.Linear(d_model, 50, bias=False)
+
+    def forward(self, tokens):
+        return self.head(self.stack(self.embedding(tokens)))

@@ -43,6 +43,8 @@ def is_autocast(x: Tensor) -> bool:
     """Whether autocast chooses the type in which norms are computed on x's device."""
     try:
         return torch.is_autocast_enabled(x.device.type)
+    except RuntimeError:  # a device without autocast, such as meta
+        return False
     except TypeError:  # before PyTorch 2.4 there is no device argument, and the function is about CUDA
         return torch.is_autocast_enabled()
 

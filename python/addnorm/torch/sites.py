@@ -283,7 +283,8 @@ class Site(Read):
 
     def written(self, carried: List[Tensor], b: Numbers, u: Tensor) -> List[Tensor]:
         """Returns X' = after(carried + b ⊗ u), where `after` is of the first lane."""
-        keeps, parts = self.form["keeps"], u.chunk(self.form["parts"], -1)
+        keeps, count_of_parts = self.form["keeps"], self.form["parts"]
+        parts = [u] if count_of_parts == 1 else u.chunk(count_of_parts, -1)
         X = carried[:keeps]
         for x, row in zip(carried[keeps:], rows(b)):
             is_plain = len(row) == 1 and isinstance(row[0], float) and row[0] == 1
