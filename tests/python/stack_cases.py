@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import subprocess
 
 import torch
@@ -105,3 +106,57 @@ class Decoder(nn.Module):
 
     def forward(self, tokens):
         return self.head(self.stack(self.embedding(tokens)))
+
+
+def gradients(stack, x, run=None):
+    """Returns the gradients of x and of all parameters, by name."""
+    x = x.detach().clone().requires_grad_()
+    stack.zero_grad()
+    (stack if run is None else run)(x).sin().sum().backward()
+    return {"x": x.grad, **{name: p.grad.clone() for name, p in stack.named_parameters() if p.grad is not None}}
+
+
+DISTRIBUTED = ["pre", "rezero", "ngpt", "highway", "mhc", "single-pass-mhc", "frac", "mudd", "attention-residuals"]
+
+
+def begin_process(rank, folder):
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=2)
+    torch.manual_seed(0)
+
+
+def end_process(rank, folder, same):
+    if rank == 0:
+        pathlib.Path(folder, "same").write_text(json.dumps(same))
+    torch.distributed.destroy_process_group()
+
+
+def replicate_in_process(rank, folder):
+    begin_process(rank, folder)
+    same = {}
+    for placement in DISTRIBUTED:
+        stack, x = small_stack(placement, dtype=torch.float64).double().eval(), torch.randn(4, 5, 16, dtype=torch.float64)
+        randomize(stack)
+        expected = gradients(stack, x)
+        replicated = torch.nn.parallel.DistributedDataParallel(stack)
+        mine = gradients(stack, x[2 * rank:2 * rank + 2], replicated)
+        same[placement] = all(torch.allclose(2 * mine[name], expected[name]) for name in mine if name != "x")
+    end_process(rank, folder, same)
+
+
+def shard_in_process(rank, folder):
+    from torch.distributed.fsdp import fully_shard
+    begin_process(rank, folder)
+    mesh, same = torch.distributed.device_mesh.init_device_mesh("cpu", (2,)), {}
+    for placement in DISTRIBUTED:
+        torch.manual_seed(0)
+        stack, x = small_stack(placement, dtype=torch.float64).double().eval(), torch.randn(4, 5, 16, dtype=torch.float64)
+        randomize(stack)
+        expected = gradients(stack, x)
+        for layer in stack.layers:
+            fully_shard(layer, mesh=mesh)
+        fully_shard(stack, mesh=mesh)
+        found = gradients(stack, x[2 * rank:2 * rank + 2])
+        whole = {name: g.full_tensor() for name, g in found.items() if name != "x"}
+        same[placement] = all(torch.allclose(2 * g, expected[name]) for name, g in whole.items())
+    end_process(rank, folder, same)

@@ -11,8 +11,8 @@ import pytest
 torch = pytest.importorskip("torch")
 from addnorm import torch as at  # noqa: E402
 from addnorm.torch import Stack  # noqa: E402
-from stack_cases import (EPSILON, Decoder, Turned, library_names, randomize, run_in_library, small_stack,  # noqa: E402
-                         turned_stack)
+from stack_cases import (DISTRIBUTED, EPSILON, Decoder, Turned, gradients, library_names, randomize,  # noqa: E402
+                         replicate_in_process, run_in_library, small_stack, turned_stack)
 
 NAMES = at.Stack.placements()
 MIXED = ["post/pre", "post:1+pre", "sandwich/reordered", "hyper/mhc", "altup:1+wide", "dense-former:1+mudd",
@@ -110,14 +110,6 @@ def seed():
     torch.manual_seed(0)
 
 
-def gradients(stack, x, run=None):
-    """Returns the gradients of x and of all parameters, by name."""
-    x = x.detach().clone().requires_grad_()
-    stack.zero_grad()
-    (stack if run is None else run)(x).sin().sum().backward()
-    return {"x": x.grad, **{name: p.grad.clone() for name, p in stack.named_parameters() if p.grad is not None}}
-
-
 def assert_alike(actual, expected, **tolerance):
     assert actual.keys() == expected.keys()
     for name, value in actual.items():
@@ -207,29 +199,8 @@ def test_dropout_is_of_the_branch_in_training():
     assert torch.equal(stack.eval()(x), turned_stack("none", 1, 8).eval()(x))
 
 
-def in_two_processes(rank, folder):
-    torch.set_num_threads(1)
-    distributed = torch.distributed
-    distributed.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=2)
-    torch.manual_seed(0)
-    same = {}
-    for placement in DISTRIBUTED:
-        stack, x = small_stack(placement, dtype=torch.float64).double().eval(), torch.randn(4, 5, 16, dtype=torch.float64)
-        randomize(stack)
-        expected = gradients(stack, x)
-        replicated = torch.nn.parallel.DistributedDataParallel(stack)
-        mine = gradients(stack, x[2 * rank:2 * rank + 2], replicated)
-        same[placement] = all(torch.allclose(2 * mine[name], expected[name]) for name in mine if name != "x")
-    if rank == 0:
-        pathlib.Path(folder, "same").write_text(json.dumps(same))
-    distributed.destroy_process_group()
-
-
-DISTRIBUTED = ["pre", "ngpt", "highway", "mhc", "single-pass-mhc", "frac", "mudd", "attention-residuals"]
-
-
 def test_distributed_data_parallel_gives_the_gradients_of_the_whole_batch(tmp_path):
-    torch.multiprocessing.start_processes(in_two_processes, (str(tmp_path),), nprocs=2, start_method="spawn")
+    torch.multiprocessing.start_processes(replicate_in_process, (str(tmp_path),), nprocs=2, start_method="spawn")
     assert json.loads((tmp_path / "same").read_text()) == {placement: True for placement in DISTRIBUTED}
 
 

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch", minversion="2.4")
 from addnorm.torch import Stack  # noqa: E402
-from stack_cases import Turned, randomize, small_stack  # noqa: E402
+from stack_cases import Turned, gradients, randomize, shard_in_process, small_stack  # noqa: E402
 
 NAMES = Stack.placements()
 SOME = ["post", "ngpt", "mhc", "mudd", "block-attention-residuals"]
@@ -19,13 +19,6 @@ HAS_CPU_SHARDS = tuple(map(int, torch.__version__.split("+")[0].split(".")[:2]))
 def seed():
     torch.manual_seed(0)
     torch._dynamo.reset()
-
-
-def gradients(stack, x, run=None):
-    x = x.detach().clone().requires_grad_()
-    stack.zero_grad()
-    (stack if run is None else run)(x).sin().sum().backward()
-    return {"x": x.grad, **{name: p.grad.clone() for name, p in stack.named_parameters() if p.grad is not None}}
 
 
 def turned(placement):
@@ -72,30 +65,8 @@ def test_an_exported_stack_computes_the_same(placement, strict):
     torch.testing.assert_close(loaded(x), stack(x))
 
 
-def shard_in_two_processes(rank, folder):
-    from torch.distributed.fsdp import fully_shard
-    torch.set_num_threads(1)
-    distributed = torch.distributed
-    distributed.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=2)
-    mesh, same = distributed.device_mesh.init_device_mesh("cpu", (2,)), {}
-    for placement in [*SOME, "rezero", "frac", "single-pass-mhc"]:
-        torch.manual_seed(0)
-        stack, x = small_stack(placement).eval(), torch.randn(4, 5, 16)
-        randomize(stack)
-        expected = gradients(stack, x)
-        for layer in stack.layers:
-            fully_shard(layer, mesh=mesh)
-        fully_shard(stack, mesh=mesh)
-        found = gradients(stack, x[2 * rank:2 * rank + 2])
-        whole = {name: g.full_tensor() for name, g in found.items() if name != "x"}
-        same[placement] = all(torch.allclose(2 * g, expected[name], rtol=1e-4, atol=1e-5) for name, g in whole.items())
-    if rank == 0:
-        pathlib.Path(folder, "same").write_text(json.dumps(same))
-    distributed.destroy_process_group()
-
-
 @pytest.mark.skipif(not HAS_CPU_SHARDS, reason="fully_shard runs on the CPU from PyTorch 2.7 on")
 def test_a_sharded_stack_has_the_gradients_of_the_whole_batch(tmp_path):
-    torch.multiprocessing.start_processes(shard_in_two_processes, (str(tmp_path),), nprocs=2, start_method="spawn")
+    torch.multiprocessing.start_processes(shard_in_process, (str(tmp_path),), nprocs=2, start_method="spawn")
     same = json.loads((tmp_path / "same").read_text())
     assert same and all(same.values()), same

@@ -15,6 +15,7 @@ Form = Dict[str, Any]  # an object of the JSON that src/io/arrangement.h describ
 Lanes = Union[Tensor, Tuple[Tensor, ...]]  # (…, lanes, features), or a tensor for each lane
 Number = Union[float, Tensor]  # a tensor has one value for all features, or one for each
 Numbers = Union[Tensor, List[List[Number]]]  # (…, to, from), or rows
+Shape = Tuple[int, int]  # to and from
 
 EPSILON = 1e-6  # ε of N and of the maps, from DeepSeek-V4
 SINKHORN_ITERATIONS = 20  # also from DeepSeek-V4
@@ -29,15 +30,12 @@ def stacked(lanes: Lanes) -> Tensor:
 
 
 def rows(numbers: Numbers) -> List[List[Number]]:
-    if isinstance(numbers, Tensor):
-        return [[number.unsqueeze(-1) for number in row.unbind(-1)] for row in numbers.unbind(-2)]
-    return numbers
+    return [list(row.unsqueeze(-2).unbind(-1)) for row in numbers.unbind(-2)] if isinstance(numbers, Tensor) else numbers
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
     """Computes a·b in a's type, also under autocast: 16 bits are too few for the numbers of a stream."""
-    is_cast = is_autocast(a)
-    with torch.autocast(a.device.type, enabled=False) if is_cast else contextlib.nullcontext():
+    with torch.autocast(a.device.type, enabled=False) if is_autocast(a) else contextlib.nullcontext():
         return a @ b.to(a.dtype)
 
 
@@ -70,37 +68,33 @@ SOURCES: Dict[str, Callable[[Lanes, Lanes], Tensor]] = {
 }
 
 
-def normalized_source(name: str, lanes: Lanes, previous: Lanes) -> Tensor:
-    """Returns N(source), where N divides by √(mean square + ε)."""
-    x = SOURCES[name](lanes, previous)
-    x = x.to(value_type(x))
+def normalized(source: Tensor) -> Tensor:
+    """Computes N, which divides by √(mean square + ε)."""
+    x = source.to(value_type(source))
     return x * (x.square().mean(-1, keepdim=True) + EPSILON).rsqrt()
 
 
-def _sinkhorn(logits: Tensor, to: int, width: int) -> Tensor:
+def _sinkhorn(logits: Tensor, shape: Shape) -> Tensor:
     """Divides by the sums of rows and of columns, alternating, until both are nearly 1."""
-    numbers = logits.unflatten(-1, (to, width)).softmax(-2) + EPSILON
+    numbers = logits.unflatten(-1, shape).softmax(-2) + EPSILON
     for step in range(1, 2 * SINKHORN_ITERATIONS):
         numbers = numbers / (numbers.sum(-1 if step % 2 else -2, keepdim=True) + EPSILON)
     return numbers
 
 
-def _permutations(logits: Tensor, to: int, width: int) -> Tensor:
+def _permutations(logits: Tensor, shape: Shape) -> Tensor:
     """Computes the sum of all permutation matrices, in lexicographic order, weighted by a softmax."""
-    chosen = list(zip(itertools.permutations(range(width)), logits.softmax(-1).unbind(-1)))
-    return torch.stack([torch.stack([torch.stack([w for p, w in chosen if p[i] == j]).sum(0) for j in range(width)], -1)
-                        for i in range(to)], -2)
+    lanes, weights = range(shape[0]), logits.softmax(-1).unbind(-1)
+    chosen = list(zip(itertools.permutations(lanes), weights))
+    return torch.stack([torch.stack([torch.stack([w for p, w in chosen if p[i] == j]).sum(0) for j in lanes], -1)
+                        for i in lanes], -2)
 
 
-def _entrywise(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor, int, int], Tensor]:
-    return lambda logits, to, width: function(logits.unflatten(-1, (to, width)))
-
-
-MAPS: Dict[str, Callable[[Tensor, int, int], Tensor]] = {
-    "none": _entrywise(lambda logits: logits),
-    "sigmoid": _entrywise(lambda logits: logits.sigmoid() + EPSILON),
-    "two-sigmoid": _entrywise(lambda logits: 2 * logits.sigmoid()),
-    "softmax": _entrywise(lambda logits: logits.softmax(-1)),
+MAPS: Dict[str, Callable[[Tensor, Shape], Tensor]] = {
+    "none": lambda logits, shape: logits.unflatten(-1, shape),
+    "sigmoid": lambda logits, shape: logits.unflatten(-1, shape).sigmoid() + EPSILON,
+    "two-sigmoid": lambda logits, shape: 2 * logits.unflatten(-1, shape).sigmoid(),
+    "softmax": lambda logits, shape: logits.unflatten(-1, shape).softmax(-1),
     "sinkhorn": _sinkhorn,
     "permutations": _permutations,
 }
@@ -136,27 +130,25 @@ class Mix(nn.Module):
                 self.weight.zero_()
 
     def forward(self, source: Optional[Tensor], like: Tensor) -> Numbers:
-        """source: N(source), or the units of a hidden layer; like: a tensor of the stream, for type and device."""
-        to, width, base = self.form["to"], self.form["from"], self._base(like)
+        """source: N(source), or the units of a hidden layer; like: a lane of the stream, for type and device."""
+        base, (to, width) = self._base(value_type(like)), (self.form["to"], self.form["from"])
         if self.weight is None and self.form["map"] == "none" and not isinstance(base, Tensor):
             return [base[i * width:(i + 1) * width] for i in range(to)]
-        logits = base if isinstance(base, Tensor) else torch.stack(
-            [b if isinstance(b, Tensor) else like.new_full((), b, dtype=value_type(like)) for b in base])
+        if not isinstance(base, Tensor):  # constants are written on the device, which needs no copy from the host
+            is_one = len(set(self.constants)) == 1 and self.base is None
+            base = torch.stack([b if isinstance(b, Tensor) else like.new_full((), b, dtype=value_type(like))
+                                for b in (base[:1] if is_one else base)]).expand(len(base))
         if self.weight is not None and source is not None:
             made = SQUASHES[self.form["act"]](product(source, self.weight.t()).transpose(-1, -2).flatten(-2))
-            logits = logits + (made if self.scale is None else self.scale.to(made.dtype) * made)
-        return MAPS[self.form["map"]](logits, to, width)
+            base = base + (made if self.scale is None else self.scale.to(made.dtype) * made)
+        return MAPS[self.form["map"]](base, (to, width))
 
-    def _base(self, like: Tensor) -> Union[Tensor, List[Number]]:
-        """Returns the base as a tensor if all its values are learned, or equal and not returned as they are. A constant
-        is written on the device, which needs no copy from the host."""
-        dtype, count = value_type(like), len(self.constants)
-        if self.base is not None:
-            learned = SQUASHES[self.form["gate"]](self.base.to(dtype))
-            if len(self.learned) == count:
-                return learned
-            of_index = dict(zip(self.learned, learned.unbind()))
-            return [of_index.get(i, constant) for i, constant in enumerate(self.constants)]
-        if self.weight is not None and len(set(self.constants)) == 1:
-            return like.new_full((count,), self.constants[0], dtype=dtype)
-        return list(self.constants)
+    def _base(self, dtype: torch.dtype) -> Union[Tensor, List[Number]]:
+        """Returns the base as a tensor if all its values are learned, else as constants and learned numbers."""
+        if self.base is None:
+            return list(self.constants)
+        learned = SQUASHES[self.form["gate"]](self.base.to(dtype))
+        if len(self.learned) == len(self.constants):
+            return learned
+        of_index = dict(zip(self.learned, learned.unbind()))
+        return [of_index.get(i, constant) for i, constant in enumerate(self.constants)]

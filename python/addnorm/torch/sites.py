@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import json
-import operator
 from typing import Any, Callable, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Union
 
 import torch
@@ -14,9 +13,10 @@ from torch.nn import functional as F
 
 from .. import _core
 from .formula import value_type
-from .functions import apply
-from .mixes import EPSILON, Form, Lanes, Mix, Number, Numbers, listed, mixed, normalized_source, product, rows, weighted_sum
-from .modules import LayerNorm, RMSNorm, _sum_and_norm
+from .functions import checked_count
+from .mixes import (EPSILON, SOURCES, Form, Lanes, Mix, Number, Numbers, listed, mixed, normalized, product, rows,
+                    weighted_sum)
+from .modules import LayerNorm, RMSNorm, UnitNorm, _sum_and_norm
 
 NormMaker = Union[str, Callable[[int], nn.Module]]
 CLOSED_GATE = -1.0  # initial bias of a highway's gate (Srivastava et al. 2015)
@@ -35,26 +35,6 @@ def arrangement(placement: str, layers: int, lanes: int, d_model: int) -> Form:
     """Returns an evaluated arrangement of the library's table (src/io/arrangement.h). 0 lanes: the usual number."""
     form: Form = json.loads(_core.arrangement(placement, layers, lanes, d_model))
     return form
-
-
-def count(name: str, value: Any) -> int:
-    """Returns an argument as an integer from 1 to 2³¹ − 1."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} is {value!r}, must be an integer") from None
-    if not 1 <= number < 2**31:
-        raise _core.Error(f"{name} is {number}, must be from 1 to 2147483647")
-    return number
-
-
-class UnitNorm(nn.Module):
-    """Computes x/‖x‖ over the last axis, without parameters."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        fields = "rms", 1e-12, "variance", "population", "plain", x.shape[-1]**-0.5
-        unit: Tensor = apply(x, None, None, None, fields, None)
-        return unit
 
 
 def make_slot(slot: str, norm: NormMaker, width: int, factory: Dict[str, Any]) -> Optional[nn.Module]:
@@ -76,11 +56,7 @@ def reset(*modules: Optional[nn.Module]) -> None:
 
 
 class Read(nn.Module):
-    """Computes z = a·R(X), where R normalizes the last lane, or nothing. The exit of a stream is a read alone.
-
-    `read` is the Mix a. If the arrangement has them, `last_lane` is the norm R, and `hidden` the weight of the hidden
-    layer of all mixes.
-    """
+    """Computes z = a·R(X), where R normalizes the last lane, or nothing. The exit of a stream is a read alone."""
 
     def __init__(self, form: Form, norm: NormMaker, **factory: Any) -> None:
         super().__init__()
@@ -99,18 +75,18 @@ class Read(nn.Module):
 
     def forward(self, stream: Stream) -> Tensor:
         a, = self.numbers(stream, self.read)
-        return self.zs(a, self.normalized(stream.lanes))[0]
+        return self.zs(a, self.with_norm(stream.lanes))[0]
 
     def numbers(self, stream: Stream, *mixes: Mix) -> List[Numbers]:
         """Returns the numbers of each mix. Mixes with the same source share its norm and hidden layer."""
         sources: Dict[str, Optional[Tensor]] = {"none": None}
         for source in [mix.source for mix in mixes]:
             if source not in sources:
-                x = normalized_source(source, *stream)
+                x = normalized(SOURCES[source](*stream))
                 sources[source] = x if self.hidden is None else F.gelu(product(x, self.hidden.t()))
         return [mix(sources[mix.source], listed(stream.lanes)[0]) for mix in mixes]
 
-    def normalized(self, lanes: Lanes) -> Lanes:
+    def with_norm(self, lanes: Lanes) -> Lanes:
         """Returns R(X)."""
         return lanes if self.last_lane is None else (*listed(lanes)[:-1], self.last_lane(listed(lanes)[-1]))
 
@@ -131,37 +107,19 @@ UPDATES: Dict[str, Callable[[Tensor, Tensor, Any], Tensor]] = {
     "gated": lambda f, z, gate: torch.sigmoid(gate(z)) * (f - z),
     "orthogonal": _orthogonal,
 }
-FACTORS: Dict[str, Callable[[Tensor], Tensor]] = {
-    "learned-scalar": lambda v: v, "learned-vector": lambda v: v, "learned-magnitudes": torch.abs}
 
 
-class Arguments(NamedTuple):
-    """The arguments that a sublayer's forward takes beside its input."""
-
-    names: FrozenSet[str]
-    takes_any: bool = False
-    takes_key_and_value: bool = False
-
-    @staticmethod
-    def of(sublayer: nn.Module) -> Arguments:
-        try:
-            parameters = list(inspect.signature(sublayer.forward).parameters.values())
-        except (TypeError, ValueError):  # a compiled forward without a signature
-            return Arguments(frozenset(), takes_any=True)
-        names = {p.name for p in parameters[1:] if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-        return Arguments(frozenset(names - {"key", "value"}), any(p.kind == p.VAR_KEYWORD for p in parameters),
-                         {"key", "value"} <= names)
-
-    def take(self, name: str) -> bool:
-        return self.takes_any or name in self.names
+def arguments_of(sublayer: nn.Module) -> FrozenSet[str]:
+    """Returns the names of the arguments that a sublayer's forward takes. "**" stands for any other names."""
+    try:
+        parameters = inspect.signature(sublayer.forward).parameters.values()
+    except (TypeError, ValueError):  # a compiled forward without a signature
+        return frozenset(["**"])
+    return frozenset("**" if p.kind == p.VAR_KEYWORD else p.name for p in parameters)
 
 
 class Site(Read):
-    """Add & Norm around one sublayer F, or around two that run in parallel:
-
-        z  = a·R(X)                          read
-        u  = update(inside(F(before(z))))    run
-        X' = after(A·X + b ⊗ u)              carry and write
+    """Add & Norm around one sublayer F, or around two that run in parallel. Stack has the formula.
 
     sublayers: F, or the two of a placement whose sublayers run in parallel. placement, d_model, norm, lanes, dropout:
     as in Stack. layer, layers: the place in a stack, from 1. feed_forward: whether F is the second of its layer.
@@ -173,21 +131,26 @@ class Site(Read):
                  norm: NormMaker = "layer", lanes: Optional[int] = None, dropout: float = 0.0, layer: int = 1,
                  layers: int = 1, feed_forward: bool = False, device: Any = None,
                  dtype: Optional[torch.dtype] = None) -> None:
-        width, kind = count("d_model", d_model), "feed_forward" if feed_forward else "attention"
-        whole = arrangement(placement, count("layers", layers), 0 if lanes is None else count("lanes", lanes), width)
+        width, kind = checked_count("d_model", d_model), "feed_forward" if feed_forward else "attention"
+        whole = arrangement(placement, checked_count("layers", layers), 0 if lanes is None else checked_count("lanes", lanes), width)
         found = [site for site in whole["sites"] if (site["layer"], site["sublayer"]) == (layer, kind)]
         if not found:
             raise _core.Error(f"layer {layer} of {layers} has no {kind} of its own in the placement {placement!r}")
         form, factory = found[0], {"device": device, "dtype": dtype}
         super().__init__(form, norm, **factory)
         self.sublayers = nn.ModuleList([sublayers] if isinstance(sublayers, nn.Module) else sublayers)
-        self.arguments = [Arguments.of(sublayer) for sublayer in self.sublayers]
+        self.arguments = [arguments_of(sublayer) for sublayer in self.sublayers]
         self.initial_gain: float = form["initial_gain"]
         self.is_stacked = len(whole["enter"]) > 1
+        self.dropout = dropout
         if not 0 <= dropout < 1:
             raise _core.Error(f"dropout is {dropout!r}, must be at least 0 and below 1")
-        self.dropout = dropout
-        self._check_sublayers()
+        given, (name, placement) = len(self.sublayers), (self.form["name"], self.form["placement"])
+        if given != self.form["sublayers"]:
+            raise _core.Error(f"{name} has {given} sublayers, must have {self.form['sublayers']} in {placement!r}")
+        if self.form["reads"] > 1 and not all({"key", "value"} <= names for names in self.arguments):
+            raise _core.Error(f"forward of {type(self.sublayers[0]).__name__} in {name} must take key and value, because "
+                              f"the placement {placement!r} reads separate sums for them")
         befores = [make_slot(form["before"], norm, width, factory) for _ in range(form["reads"])]
         self.before = nn.ModuleList(befores) if len(befores) > 1 else befores[0]  # type: ignore[arg-type]
         self.inside = make_slot(form["inside"], norm, width, factory)
@@ -199,16 +162,6 @@ class Site(Read):
             shape = None if kind == "constant" else 1 if kind == "learned-scalar" else width
             self.register_parameter(name, None if shape is None else nn.Parameter(torch.empty(shape, **factory)))
         self.reset_parameters()
-
-    def _check_sublayers(self) -> None:
-        given, name = len(self.sublayers), self.form["name"]
-        if given != self.form["sublayers"]:
-            raise _core.Error(f"{name} has {given} sublayers, must have {self.form['sublayers']} in the placement "
-                              f"{self.form['placement']!r}")
-        for sublayer, arguments in zip(self.sublayers, self.arguments):
-            if self.form["reads"] > 1 and not arguments.takes_key_and_value:
-                raise _core.Error(f"forward of {type(sublayer).__name__} in {name} must take key and value, because the "
-                                  f"placement {self.form['placement']!r} reads separate sums for them")
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
@@ -232,7 +185,7 @@ class Site(Read):
         if len(listed(lanes)) != expected:
             raise _core.Error(f"the stream has {len(listed(lanes))} lanes, must have {expected} before {self.form['name']}")
         a, A, b = self.all_numbers(stream)
-        read_from = tuple(self.carried(A, lanes)) if is_carried else self.normalized(lanes)
+        read_from = tuple(self.carried(A, lanes)) if is_carried else self.with_norm(lanes)
         u = self.run(self.zs(a, read_from), kwargs)
         carried = list(listed(read_from)) if is_carried else self.carried(A, lanes)
         X = self.written(carried, b, u)
@@ -245,9 +198,8 @@ class Site(Read):
         return self.numbers(stream, self.read, self.carry, self.write)
 
     def _factor(self, name: str) -> Number:
-        value, constant = getattr(self, name), self.form[name]["initial"]
-        factor: Number = constant if value is None else FACTORS[self.form[name]["form"]](value)
-        return factor
+        value: Number = self.form[name]["initial"] if getattr(self, name) is None else getattr(self, name)
+        return abs(value) if self.form[name]["form"] == "learned-magnitudes" else value
 
     def run(self, zs: List[Tensor], kwargs: Dict[str, Any]) -> Tensor:
         """Returns u, after dropout and stochastic depth."""
@@ -266,9 +218,9 @@ class Site(Read):
 
     def _call(self, index: int, hs: List[Tensor], kwargs: Dict[str, Any]) -> Tensor:
         """Calls a sublayer. hs are its values, keys and queries if it reads three sums, else one input for all."""
-        sublayer, arguments = self.sublayers[index], self.arguments[index]
-        taken = {name: value for name, value in kwargs.items() if arguments.take(name)}
-        if arguments.takes_key_and_value:
+        sublayer, names = self.sublayers[index], self.arguments[index]
+        taken = {name: value for name, value in kwargs.items() if name in names or "**" in names}
+        if "key" in names and "value" in names:
             taken.update(key=hs[len(hs) // 2], value=hs[0])
         f = sublayer(hs[-1], **taken)
         f = f[0] if isinstance(f, (tuple, list)) else f

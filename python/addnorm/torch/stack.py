@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from .. import _core
+from .functions import checked_count
 from .mixes import weighted_sum
-from .sites import NormMaker, Read, Site, Stream, arrangement, count, make_slot, reset
+from .sites import NormMaker, Read, Site, Stream, arrangement, make_slot, reset
 
 
 class Layer(nn.Module):
@@ -48,21 +49,26 @@ class Stack(nn.Module):
                  norm: NormMaker = "layer", lanes: Optional[int] = None, dropout: float = 0.0,
                  final_norm: Optional[bool] = None, device: Any = None, dtype: Optional[torch.dtype] = None) -> None:
         super().__init__()
-        modules = _checked(sublayers)
-        count_of_layers, width = len(modules) // 2, count("d_model", d_model)
+        modules, width = list(sublayers), checked_count("d_model", d_model)
+        for i, module in enumerate(modules):
+            if not isinstance(module, nn.Module):
+                raise TypeError(f"sublayers[{i}] is of type {type(module).__name__}, must be a torch.nn.Module")
+        if not modules or len(modules) % 2:
+            raise _core.Error(f"sublayers has {len(modules)} modules, must have an even number: two for each layer")
         if not isinstance(placement, str):
             raise TypeError(f"placement is {placement!r}, must be a string")
-        form = arrangement(placement, count_of_layers, 0 if lanes is None else count("lanes", lanes), width)
+        layers, asked = len(modules) // 2, 0 if lanes is None else checked_count("lanes", lanes)
+        form = arrangement(placement, layers, asked, width)
         factory = {"device": device, "dtype": dtype}
         self.placement, self.form, self.d_model = placement, form, width
         self.entry_norm = make_slot(form["entry"], norm, form["features"], factory)
-        self.layers = nn.ModuleList(Layer() for _ in range(count_of_layers))
+        self.layers = nn.ModuleList(Layer() for _ in range(layers))
         for site in form["sites"]:
             layer, is_second = site["layer"], site["sublayer"] == "feed_forward"
             first = 2 * (layer - 1) + is_second
             self.layers[layer - 1].add_module(site["name"].split(".")[-1], Site(
                 modules[first:first + site["sublayers"]], placement, d_model=width, norm=norm, lanes=lanes,
-                dropout=dropout, layer=layer, layers=count_of_layers, feed_forward=is_second, **factory))
+                dropout=dropout, layer=layer, layers=layers, feed_forward=is_second, **factory))
         self.exit = Read(form["exit"], norm, **factory)
         has_final_norm = form["final_norm"] != "nothing" if final_norm is None else final_norm
         self.final_norm = make_slot("norm" if has_final_norm else "nothing", norm, width, factory)
@@ -87,7 +93,7 @@ class Stack(nn.Module):
         if x.shape[-1:] != (self.d_model,):
             raise _core.Error(f"x has the shape {tuple(x.shape)}, must end with d_model, {self.d_model}")
         for name in kwargs:
-            if not any(arguments.take(name) for site in self.sites for arguments in site.arguments):
+            if not any(name in names or "**" in names for site in self.sites for names in site.arguments):
                 raise TypeError(f"the argument {name!r} is taken by no sublayer's forward")
         stream = self.enter(x)
         for layer in self.layers:
@@ -107,14 +113,3 @@ class Stack(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.placement!r}, d_model={self.d_model}"
-
-
-def _checked(sublayers: Iterable[nn.Module]) -> List[nn.Module]:
-    """Returns the sublayers as a list, if they make layers of two."""
-    modules = list(sublayers)
-    for i, module in enumerate(modules):
-        if not isinstance(module, nn.Module):
-            raise TypeError(f"sublayers[{i}] is of type {type(module).__name__}, must be a torch.nn.Module")
-    if not modules or len(modules) % 2:
-        raise _core.Error(f"sublayers has {len(modules)} modules, must have an even number: two for each layer")
-    return modules
