@@ -33,7 +33,8 @@ def norm_of(kind, epsilon, **options):
 
 
 def turned_stack(placement, layers, d_model, norm="rms", epsilon=EPSILON, **options):
-    return Stack([Turned(s) for s in range(2 * layers)], placement, d_model=d_model, norm=norm_of(norm, epsilon, dtype=options.get("dtype")), **options)
+    norms = norm_of(norm, epsilon, dtype=options.get("dtype"))
+    return Stack([Turned(site) for site in range(2 * layers)], placement, d_model=d_model, norm=norms, **options)
 
 
 def library_names(stack):
@@ -135,7 +136,8 @@ def replicate_in_process(rank, folder):
     begin_process(rank, folder)
     same = {}
     for placement in DISTRIBUTED:
-        stack, x = small_stack(placement, dtype=torch.float64).double().eval(), torch.randn(4, 5, 16, dtype=torch.float64)
+        stack = small_stack(placement, dtype=torch.float64).double().eval()
+        x = torch.randn(4, 5, 16, dtype=torch.float64)
         randomize(stack)
         expected = gradients(stack, x)
         replicated = torch.nn.parallel.DistributedDataParallel(stack)
@@ -150,7 +152,8 @@ def shard_in_process(rank, folder):
     mesh, same = torch.distributed.device_mesh.init_device_mesh("cpu", (2,)), {}
     for placement in DISTRIBUTED:
         torch.manual_seed(0)
-        stack, x = small_stack(placement, dtype=torch.float64).double().eval(), torch.randn(4, 5, 16, dtype=torch.float64)
+        stack = small_stack(placement, dtype=torch.float64).double().eval()
+        x = torch.randn(4, 5, 16, dtype=torch.float64)
         randomize(stack)
         expected = gradients(stack, x)
         for layer in stack.layers:

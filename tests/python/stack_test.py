@@ -59,7 +59,7 @@ def test_values_and_gradients_are_the_librarys(placement, seed):
     y = stack(x)
     y.backward(dy)
     errors = {"y": relative_error(y, expected["y"]), "dx": relative_error(x.grad, expected["dx"])}
-    # The gradients of a doubly stochastic A are the rounding errors of 0 in the first sublayer, where all lanes are equal.
+    # In the first sublayer all lanes are equal, so the gradients of a doubly stochastic A are rounding errors of 0.
     least = 1e-4 * max(abs(g) for gradient in [[0], *expected["gradients"].values()] for g in gradient)
     for name, parameter in stack.named_parameters():
         gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
@@ -281,7 +281,7 @@ def test_wrong_arguments_are_errors_of_one_line(make, words):
 @pytest.mark.parametrize("make, words", [
     (lambda: build(d_model="16"), "d_model is '16', must be an integer"),
     (lambda: build(placement=3), "placement is 3, must be a string"),
-    (lambda: Stack([torch.nn.Identity(), torch.relu], d_model=4), r"sublayers\[1\] is of type .*, must be a torch.nn.Module"),
+    (lambda: Stack([torch.nn.Identity(), torch.relu], d_model=4), r"sublayers\[1\] is of type .*, must be a torch.nn"),
 ])
 def test_wrong_types_are_type_errors(make, words):
     with pytest.raises(TypeError, match=words):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
@@ -15,7 +16,6 @@ Form = Dict[str, Any]  # an object of the JSON that src/io/arrangement.h describ
 Lanes = Union[Tensor, Tuple[Tensor, ...]]  # (…, lanes, features), or a tensor for each lane
 Number = Union[float, Tensor]  # a tensor has one value for all features, or one for each
 Numbers = Union[Tensor, List[List[Number]]]  # (…, to, from), or rows
-Shape = Tuple[int, int]  # to and from
 
 EPSILON = 1e-6  # ε of N and of the maps, from DeepSeek-V4
 SINKHORN_ITERATIONS = 20  # also from DeepSeek-V4
@@ -30,7 +30,10 @@ def stacked(lanes: Lanes) -> Tensor:
 
 
 def rows(numbers: Numbers) -> List[List[Number]]:
-    return [list(row.unsqueeze(-2).unbind(-1)) for row in numbers.unbind(-2)] if isinstance(numbers, Tensor) else numbers
+    """Returns numbers that broadcast over features."""
+    if isinstance(numbers, Tensor):
+        return [list(row.unsqueeze(-2).unbind(-1)) for row in numbers.unbind(-2)]
+    return numbers
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
@@ -41,13 +44,9 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 
 def weighted_sum(numbers: Sequence[Number], lanes: Sequence[Tensor]) -> Tensor:
     """Computes Σ number·lane, in the type of the first lane. A lane whose number is the constant 0 is not read."""
-    total: Optional[Tensor] = None
-    for number, lane in zip(numbers, lanes):
-        if isinstance(number, float) and number == 0:
-            continue
-        term = lane if isinstance(number, float) and number == 1 else number * lane
-        total = term if total is None else total + term
-    return torch.zeros_like(lanes[0]) if total is None else total.to(lanes[0].dtype)
+    read = [(number, lane) for number, lane in zip(numbers, lanes) if isinstance(number, Tensor) or number != 0]
+    terms = [number * lane if isinstance(number, Tensor) or number != 1 else lane for number, lane in read]
+    return functools.reduce(torch.add, terms).to(lanes[0].dtype) if terms else torch.zeros_like(lanes[0])
 
 
 def mixed(numbers: Numbers, lanes: Lanes) -> List[Tensor]:
@@ -74,7 +73,7 @@ def normalized(source: Tensor) -> Tensor:
     return x * (x.square().mean(-1, keepdim=True) + EPSILON).rsqrt()
 
 
-def _sinkhorn(logits: Tensor, shape: Shape) -> Tensor:
+def _sinkhorn(logits: Tensor, shape: Tuple[int, int]) -> Tensor:
     """Divides by the sums of rows and of columns, alternating, until both are nearly 1."""
     numbers = logits.unflatten(-1, shape).softmax(-2) + EPSILON
     for step in range(1, 2 * SINKHORN_ITERATIONS):
@@ -82,7 +81,7 @@ def _sinkhorn(logits: Tensor, shape: Shape) -> Tensor:
     return numbers
 
 
-def _permutations(logits: Tensor, shape: Shape) -> Tensor:
+def _permutations(logits: Tensor, shape: Tuple[int, int]) -> Tensor:
     """Computes the sum of all permutation matrices, in lexicographic order, weighted by a softmax."""
     lanes, weights = range(shape[0]), logits.softmax(-1).unbind(-1)
     chosen = list(zip(itertools.permutations(lanes), weights))
@@ -90,7 +89,7 @@ def _permutations(logits: Tensor, shape: Shape) -> Tensor:
                         for i in lanes], -2)
 
 
-MAPS: Dict[str, Callable[[Tensor, Shape], Tensor]] = {
+MAPS: Dict[str, Callable[[Tensor, Tuple[int, int]], Tensor]] = {
     "none": lambda logits, shape: logits.unflatten(-1, shape),
     "sigmoid": lambda logits, shape: logits.unflatten(-1, shape).sigmoid() + EPSILON,
     "two-sigmoid": lambda logits, shape: 2 * logits.unflatten(-1, shape).sigmoid(),
@@ -102,10 +101,7 @@ SQUASHES: Dict[str, Callable[[Tensor], Tensor]] = {"none": lambda x: x, "tanh": 
 
 
 class Mix(nn.Module):
-    """Computes the to × from numbers of a weighted sum: map(base + scale·act(weight·N(source))).
-
-    The parameters, if the arrangement has them, are the learned values of `base`; `scale`; `weight`.
-    """
+    """Computes the to × from numbers of a weighted sum: map(base + scale·act(weight·N(source)))."""
 
     def __init__(self, form: Form, **factory: Any) -> None:
         super().__init__()

@@ -16,7 +16,7 @@ from .formula import value_type
 from .functions import checked_count
 from .mixes import (EPSILON, SOURCES, Form, Lanes, Mix, Number, Numbers, listed, mixed, normalized, product, rows,
                     weighted_sum)
-from .modules import LayerNorm, RMSNorm, UnitNorm, _sum_and_norm
+from .modules import LayerNorm, RMSNorm, UnitNorm
 
 NormMaker = Union[str, Callable[[int], nn.Module]]
 CLOSED_GATE = -1.0  # initial bias of a highway's gate (Srivastava et al. 2015)
@@ -33,8 +33,7 @@ class Stream(NamedTuple):
 @functools.lru_cache(maxsize=64)
 def arrangement(placement: str, layers: int, lanes: int, d_model: int) -> Form:
     """Returns an evaluated arrangement of the library's table (src/io/arrangement.h). 0 lanes: the usual number."""
-    form: Form = json.loads(_core.arrangement(placement, layers, lanes, d_model))
-    return form
+    return dict(json.loads(_core.arrangement(placement, layers, lanes, d_model)))
 
 
 def make_slot(slot: str, norm: NormMaker, width: int, factory: Dict[str, Any]) -> Optional[nn.Module]:
@@ -43,16 +42,13 @@ def make_slot(slot: str, norm: NormMaker, width: int, factory: Dict[str, Any]) -
     if not callable(norm) and norm not in kinds:
         raise _core.Error(f"norm is {norm!r}, must be 'layer', 'rms' or a function of the width that returns a module")
     if slot == "norm":
-        made: nn.Module = norm(width) if callable(norm) else kinds[norm](width, **factory)
-        return made
+        return norm(width) if callable(norm) else kinds[norm](width, **factory)
     return UnitNorm() if slot == "unit" else None
 
 
 def reset(*modules: Optional[nn.Module]) -> None:
-    """Sets the initial values of norms and linear layers."""
     for module in modules:
-        if module is not None and hasattr(module, "reset_parameters"):
-            module.reset_parameters()
+        getattr(module, "reset_parameters", lambda: None)()
 
 
 class Read(nn.Module):
@@ -123,7 +119,6 @@ class Site(Read):
 
     sublayers: F, or the two of a placement whose sublayers run in parallel. placement, d_model, norm, lanes, dropout:
     as in Stack. layer, layers: the place in a stack, from 1. feed_forward: whether F is the second of its layer.
-
     The stream is a Stream. If it has one lane it may be a tensor; the result is one, too.
     """
 
@@ -132,7 +127,8 @@ class Site(Read):
                  layers: int = 1, feed_forward: bool = False, device: Any = None,
                  dtype: Optional[torch.dtype] = None) -> None:
         width, kind = checked_count("d_model", d_model), "feed_forward" if feed_forward else "attention"
-        whole = arrangement(placement, checked_count("layers", layers), 0 if lanes is None else checked_count("lanes", lanes), width)
+        asked = 0 if lanes is None else checked_count("lanes", lanes)
+        whole = arrangement(placement, checked_count("layers", layers), asked, width)
         found = [site for site in whole["sites"] if (site["layer"], site["sublayer"]) == (layer, kind)]
         if not found:
             raise _core.Error(f"layer {layer} of {layers} has no {kind} of its own in the placement {placement!r}")
@@ -149,8 +145,8 @@ class Site(Read):
         if given != self.form["sublayers"]:
             raise _core.Error(f"{name} has {given} sublayers, must have {self.form['sublayers']} in {placement!r}")
         if self.form["reads"] > 1 and not all({"key", "value"} <= names for names in self.arguments):
-            raise _core.Error(f"forward of {type(self.sublayers[0]).__name__} in {name} must take key and value, because "
-                              f"the placement {placement!r} reads separate sums for them")
+            raise _core.Error(f"forward of {type(self.sublayers[0]).__name__} in {name} must take key and value: "
+                              f"the placement {placement!r} reads a sum of lanes for each")
         befores = [make_slot(form["before"], norm, width, factory) for _ in range(form["reads"])]
         self.before = nn.ModuleList(befores) if len(befores) > 1 else befores[0]  # type: ignore[arg-type]
         self.inside = make_slot(form["inside"], norm, width, factory)
@@ -181,14 +177,13 @@ class Site(Read):
         """Returns the stream after the sublayer. Each sublayer gets those of kwargs that its forward takes."""
         if isinstance(stream, Tensor):
             return self.forward(Stream((stream,)), **kwargs).lanes[0]
-        lanes, expected, is_carried = stream.lanes, self.form["lanes"], self.form["reads_carried"]
-        if len(listed(lanes)) != expected:
-            raise _core.Error(f"the stream has {len(listed(lanes))} lanes, must have {expected} before {self.form['name']}")
+        lanes, given, needed = stream.lanes, len(listed(stream.lanes)), self.form["lanes"]
+        if given != needed:
+            raise _core.Error(f"the stream has {given} lanes, must have {needed} before {self.form['name']}")
         a, A, b = self.all_numbers(stream)
-        read_from = tuple(self.carried(A, lanes)) if is_carried else self.with_norm(lanes)
-        u = self.run(self.zs(a, read_from), kwargs)
-        carried = list(listed(read_from)) if is_carried else self.carried(A, lanes)
-        X = self.written(carried, b, u)
+        carried = self.carried(A, lanes) if self.form["reads_carried"] else None
+        u = self.run(self.zs(a, self.with_norm(lanes) if carried is None else tuple(carried)), kwargs)
+        X = self.written(carried or self.carried(A, lanes), b, u)
         return Stream(torch.stack(X, -2) if self.is_stacked else tuple(X), lanes)
 
     def all_numbers(self, stream: Stream) -> List[Numbers]:
@@ -225,8 +220,8 @@ class Site(Read):
         f = sublayer(hs[-1], **taken)
         f = f[0] if isinstance(f, (tuple, list)) else f
         if f.shape != hs[-1].shape:
-            raise _core.Error(f"{type(sublayer).__name__} in {self.form['name']} returned the shape {tuple(f.shape)}, must "
-                              f"return its input's, {tuple(hs[-1].shape)}")
+            raise _core.Error(f"{type(sublayer).__name__} in {self.form['name']} returned the shape {tuple(f.shape)}, "
+                              f"must return its input's, {tuple(hs[-1].shape)}")
         return f
 
     def carried(self, A: Numbers, lanes: Lanes) -> List[Tensor]:
@@ -235,17 +230,9 @@ class Site(Read):
 
     def written(self, carried: List[Tensor], b: Numbers, u: Tensor) -> List[Tensor]:
         """Returns X' = after(carried + b ⊗ u), where `after` is of the first lane."""
-        keeps, count_of_parts = self.form["keeps"], self.form["parts"]
-        parts = [u] if count_of_parts == 1 else u.chunk(count_of_parts, -1)
-        X = carried[:keeps]
-        for x, row in zip(carried[keeps:], rows(b)):
-            is_plain = len(row) == 1 and isinstance(row[0], float) and row[0] == 1
-            if not X and self.after is not None and is_plain:  # one pass may compute the sum and its norm
-                X.append(_sum_and_norm(x, u.to(x.dtype), self.after)[0])
-            else:
-                s = weighted_sum([1.0, *row], [x, *parts])
-                X.append(s if X or self.after is None else self.after(s))
-        return X
+        keeps, parts = self.form["keeps"], [u] if self.form["parts"] == 1 else u.chunk(self.form["parts"], -1)
+        X = carried[:keeps] + [weighted_sum([1.0, *row], [x, *parts]) for x, row in zip(carried[keeps:], rows(b))]
+        return X if self.after is None else [self.after(X[0]), *X[1:]]
 
     def extra_repr(self) -> str:
         return f"{self.form['placement']}, {self.form['name']}"

@@ -110,6 +110,3 @@ class Stack(nn.Module):
         if self.entry_norm is not None:
             lanes[0] = self.entry_norm(parts[0])
         return Stream(torch.stack(lanes, -2) if len(lanes) > 1 else tuple(lanes))
-
-    def extra_repr(self) -> str:
-        return f"{self.placement!r}, d_model={self.d_model}"
