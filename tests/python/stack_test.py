@@ -4,6 +4,8 @@ import copy
 import json
 import pathlib
 import pickle
+import subprocess
+import sys
 
 import addnorm
 import pytest
@@ -202,6 +204,16 @@ def test_dropout_is_of_the_branch_in_training():
 def test_distributed_data_parallel_gives_the_gradients_of_the_whole_batch(tmp_path):
     torch.multiprocessing.start_processes(replicate_in_process, (str(tmp_path),), nprocs=2, start_method="spawn")
     assert json.loads((tmp_path / "same").read_text()) == {placement: True for placement in DISTRIBUTED}
+
+
+def test_the_example_trains_a_placement_beside_pre_norm():
+    example = pathlib.Path(__file__).parents[2] / "examples" / "pytorch" / "train_placement.py"
+    done = subprocess.run([sys.executable, example, "--placement", "dynamic-hyper", "--steps", "10", "--layers", "1"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == ["steps", "pre", "dynamic-hyper"] and len(lines) == 11
+    assert all(2 < float(loss) < 7 for line in lines[1:] for loss in line.split()[1:])
 
 
 # ---- Arguments -------------------------------------------------------------------------------
