@@ -302,7 +302,7 @@ def test_wrong_types_are_type_errors(make, words):
 
 # ---- The doctor ------------------------------------------------------------------------------
 
-# What addnorm.check says about sound stacks of these arrangements, with the reason.
+# Arrangements whose sound stacks addnorm.check does not measure completely, or reports, with the reason.
 UNUSUAL = {
     "plain": "it has no residual, so early gradients vanish",
     "highway": "a gate multiplies both stream and branch, so that neither has one factor",

@@ -19,6 +19,7 @@ Numbers = Union[Tensor, List[List[Number]]]  # (…, to, from), or rows
 
 EPSILON = 1e-6  # ε of N and of the maps, from DeepSeek-V4
 SINKHORN_ITERATIONS = 20  # also from DeepSeek-V4
+PERMUTATIONS = [list(itertools.permutations(range(n))) for n in range(6)]  # mhc-lite has at most 4 lanes
 
 
 def listed(lanes: Lanes) -> Tuple[Tensor, ...]:
@@ -83,8 +84,7 @@ def _sinkhorn(logits: Tensor, shape: Tuple[int, int]) -> Tensor:
 
 def _permutations(logits: Tensor, shape: Tuple[int, int]) -> Tensor:
     """Computes the sum of all permutation matrices, in lexicographic order, weighted by a softmax."""
-    lanes, weights = range(shape[0]), logits.softmax(-1).unbind(-1)
-    chosen = list(zip(itertools.permutations(lanes), weights))
+    lanes, chosen = range(shape[0]), list(zip(PERMUTATIONS[shape[0]], logits.softmax(-1).unbind(-1)))
     return torch.stack([torch.stack([torch.stack([w for p, w in chosen if p[i] == j]).sum(0) for j in lanes], -1)
                         for i in lanes], -2)
 
