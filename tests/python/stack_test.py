@@ -67,7 +67,6 @@ def test_values_and_gradients_are_the_librarys(placement, seed):
         gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
         errors[name] = relative_error(gradient, expected["gradients"][names[name]], least)
     assert max(errors.values()) < TOLERANCE, max(errors.items(), key=lambda item: item[1])
-    print(f"worst {max(errors.values()):.1e}")
 
 
 GOLDEN = sorted((pathlib.Path(__file__).parents[1] / "golden" / "lanes").glob("*.json"))
