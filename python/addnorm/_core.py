@@ -8,9 +8,9 @@ from typing import Any, Callable, List, Optional, Tuple, TypedDict
 
 from ._library import Error, call, library
 
-__all__ = ["Diagnosis", "Error", "FamilyFacts", "__version__", "arrangement", "arrangement_names",
-           "check_accepted", "diagnose", "family_facts", "figure",
-           "figures", "is_profile", "reproduce", "rule_names", "run_program", "study", "trace"]
+__all__ = ["Diagnosis", "Error", "FamilyFacts", "__version__", "arrangement", "arrangement_names", "check_accepted",
+           "diagnose", "family_facts", "figure", "figures", "is_profile", "reproduce", "rule_names", "run_program",
+           "study", "trace"]
 
 __version__: str = library.addnorm_version().decode()
 
