@@ -47,6 +47,23 @@ def _is_autocast(x: Tensor) -> bool:
         return torch.is_autocast_enabled()
 
 
+def lanes_in_pytorch(x: Tensor, branch: Tensor | None, carry: Tensor | None, write: Tensor | None, read: Tensor | None,
+                     gamma: Tensor | None, beta: Tensor | None,
+                     fields: NormFields | None) -> tuple[Tensor, Tensor | None]:
+    """Computes X′ = A·X + b ⊗ f and y = norm(a·X′); without a read, y is None."""
+    sum = x.to(value_type(x))
+    if carry is not None:
+        sum = carry @ sum
+    if branch is not None and write is not None:
+        sum = sum + write.unsqueeze(-1) * branch.to(sum.dtype).unsqueeze(-2)
+    sum = sum.to(x.dtype)
+    if read is None:
+        return sum, None
+    z = (read.unsqueeze(-2) @ sum.to(read.dtype)).squeeze(-2)
+    y = z if fields is None else norm_in_pytorch(z, gamma, beta, fields, z.shape[-1:])
+    return sum, y.to(x.dtype)
+
+
 def squash_in_pytorch(x: Tensor, alpha: Tensor, shift: Tensor | None, gamma: Tensor | None,
                       beta: Tensor | None, kind: str) -> Tensor:
     """Computes y = γ ⊙ tanh(α·x) + β for "dyt", and γ ⊙ erf(α·x + shift) + β for "derf"."""

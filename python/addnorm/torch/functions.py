@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from typing import Any, Optional, Sequence, Tuple
 
@@ -13,7 +14,7 @@ from ..norm_options import Norm, NormFields
 from . import operators
 from .autograd import DifferentiableAddNorm, DifferentiableSquash
 from .formula import norm_in_pytorch, squash_in_pytorch, value_type
-from .tensors import are_readable, is_compiled, is_recorded
+from .tensors import are_readable, fits, is_compiled, is_recorded
 
 Shape = Tuple[int, ...]
 OpenFields = Tuple[str, Optional[float], str, str, str, float]  # NormFields with an ε that may be None
@@ -114,7 +115,8 @@ def apply(x: Tensor, branch: Tensor | None, weight: Tensor | None, bias: Tensor 
     """
     _check_types(x, branch=branch, weight=weight, bias=bias)
     takes = operators.take if is_compiled() else are_readable
-    can_compute = _has_sizes(x) and takes(x, branch, weight, bias)
+    can_compute = _has_sizes(x) and takes(x, branch, weight, bias) and \
+        fits(x, math.prod(x.shape[-1:] if shape is None else shape))
     if branch is not None and (not can_compute or is_recorded()):
         s = add(x, branch)
         return apply(s, None, weight, bias, fields, shape), s
@@ -147,7 +149,7 @@ def squash(x: Tensor, alpha: Tensor, shift: Tensor | None, weight: Tensor | None
     _check_types(x, alpha=alpha, shift=shift, weight=weight, bias=bias)
     factors = [None if p is None else p.to(value_type(x)) for p in (alpha, shift, weight, bias)]
     is_traced = torch.jit.is_tracing() or torch.onnx.is_in_onnx_export() or is_compiled()
-    if is_traced or not are_readable(x, *factors):
+    if is_traced or x.is_cuda or not are_readable(x, *factors):
         return squash_in_pytorch(x, *factors, kind)
     _check_shapes(x, weight, bias, tuple(x.shape[-1:]))
     return DifferentiableSquash.apply(x, *factors, kind)
