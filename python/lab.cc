@@ -1,4 +1,4 @@
-// The lab's measurements, in the JSON that the program prints.
+// The table of arrangements and the lab's measurements, as JSON.
 
 #include <cstdint>
 #include <span>
@@ -8,6 +8,7 @@
 
 #include "base/require.h"
 #include "call.h"
+#include "io/arrangement.h"
 #include "io/json.h"
 #include "lab/reproduce.h"
 #include "lab/site_trace.h"
@@ -19,6 +20,18 @@ namespace addnorm::python {
 namespace {
 
 using Numbers = std::vector<double>;
+
+/// The arguments are a placement, the number of layers, of lanes (0: the placement's own), and the
+/// width.
+std::string call_arrangement(const Json& arguments, Progress /*progress*/) {
+  return io::arrangement_json(
+      arguments.at(0).get<std::string>(), arguments.at(1).get<std::size_t>(),
+      arguments.at(2).get<std::size_t>(), arguments.at(3).get<std::size_t>());
+}
+
+std::string call_arrangement_names(const Json& /*arguments*/, Progress /*progress*/) {
+  return io::arrangement_names_json();
+}
 
 /// The arguments are a norm, the rows of x, branch, γ, β, and the fields of lab::SiteArgs:
 /// placement, layers, layer, sublayer and lanes, with 0 or "" for absent ones.
@@ -98,7 +111,9 @@ std::string call_study(const Json& arguments, Progress progress) {
   return report::study_json(report::StudyReport(study));
 }
 
-constexpr Function kLabFunctions[] = {{"trace", call_trace},
+constexpr Function kLabFunctions[] = {{"arrangement", call_arrangement},
+                                      {"arrangement_names", call_arrangement_names},
+                                      {"trace", call_trace},
                                       {"reproduce", call_reproduce},
                                       {"figures", call_figures},
                                       {"figure", call_figure},

@@ -19,6 +19,7 @@
 #include "addnorm/nn/add_norm.h"
 #include "addnorm/nn/stream_ends.h"
 #include "support/compare.h"
+#include "support/turned.h"
 
 namespace addnorm::lanes_golden_test {
 namespace {
@@ -30,48 +31,7 @@ using Numbers = std::vector<double>;
 /// digits; nGPT's unit norm has no ε, ours 1e-12.
 constexpr double kTolerance = 1e-10;
 
-/// Sublayer number `site` of generate_lanes.py: f_c = (0.5 + 0.1·c)·tanh(h_{c − site − 1}). If
-/// several mixes are read, h is the first plus twice the second plus three times the third.
-class Turned final : public Sublayer<double> {
- public:
-  explicit Turned(std::size_t site) : site_(site) {}
-
-  void forward(MatrixView<const double> x, MatrixView<double> y, const Pass<double>&) override {
-    for_each(y, [&](std::size_t r, std::size_t c, std::size_t from, double factor) {
-      y(r, c) = factor * std::tanh(mixed(x, y.rows, r, from));
-    });
-  }
-  void backward(MatrixView<const double> x, MatrixView<const double> dy, MatrixView<double> dx,
-                const Pass<double>&) override {
-    for_each(dy, [&](std::size_t r, std::size_t c, std::size_t from, double factor) {
-      const double t = std::tanh(mixed(x, dy.rows, r, from));
-      for (std::size_t i = 0; i < x.rows / dy.rows; ++i) {
-        dx(i * dy.rows + r, from) = static_cast<double>(i + 1) * factor * (1 - t * t) * dy(r, c);
-      }
-    });
-  }
-
- private:
-  static double mixed(MatrixView<const double> x, std::size_t rows, std::size_t r, std::size_t c) {
-    double sum = 0;
-    for (std::size_t i = 0; i < x.rows / rows; ++i) {
-      sum += static_cast<double>(i + 1) * x(i * rows + r, c);
-    }
-    return sum;
-  }
-  template <typename Body>
-  void for_each(MatrixView<const double> x, const Body& body) const {
-    for (std::size_t r = 0; r < x.rows; ++r) {
-      for (std::size_t c = 0; c < x.cols; ++c) {
-        const std::size_t from = (c + (site_ + 1) * (x.cols - 1)) % x.cols;
-        body(r, c, from, 0.5 + 0.1 * static_cast<double>(c));
-      }
-    }
-  }
-  std::size_t site_;
-};
-
-/// A stack of such sublayers, with Stack's names of parameters.
+/// A stack of sublayers testing::Turned, with Stack's names of parameters.
 class Case {
  public:
   explicit Case(const std::filesystem::path& file)
@@ -230,7 +190,7 @@ class Case {
                            affine_};
   std::size_t lanes_ = ends_.lanes();  // before the next added sublayer
   std::deque<AddNorm<double>> sites_;
-  std::deque<Turned> branches_;
+  std::deque<testing::Turned> branches_;
   std::optional<Norm<double>> final_norm_;
   ParameterList<double> parameters_;
 

@@ -8,8 +8,9 @@ from typing import Any, Callable, List, Optional, Tuple, TypedDict
 
 from ._library import Error, call, library
 
-__all__ = ["Diagnosis", "Error", "FamilyFacts", "__version__", "check_accepted", "diagnose", "family_facts", "figure",
-           "figures", "is_profile", "reproduce", "rule_names", "run_program", "study", "trace"]
+__all__ = ["Diagnosis", "Error", "FamilyFacts", "__version__", "arrangement", "arrangement_names", "check_accepted",
+           "diagnose", "family_facts", "figure", "figures", "is_profile", "reproduce", "rule_names", "run_program",
+           "study", "trace"]
 
 __version__: str = library.addnorm_version().decode()
 
@@ -112,6 +113,15 @@ def rule_names() -> List[str]:
 def run_program(called: bytes, arguments: List[bytes]) -> int:
     """Runs the program `addnorm`, and returns its exit status."""
     return int(call("run_program", _latin_1(called), list(map(_latin_1, arguments))))
+
+
+def arrangement(placement: str, layers: int, lanes: int, d_model: int) -> str:
+    """Returns a placement, evaluated at these sizes. If `lanes` is 0, it is the placement's own number."""
+    return call("arrangement", placement, layers, lanes, d_model)
+
+
+def arrangement_names() -> str:
+    return call("arrangement_names")
 
 
 def trace(norm: Tuple[Any, ...], x: List[List[float]], branch: List[float], gamma: List[float], beta: List[float],

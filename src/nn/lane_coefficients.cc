@@ -28,14 +28,13 @@ V gated(MixForm::Gate gate, V learned) {
   return gate == MixForm::Gate::kSigmoid ? 1 / (1 + std::exp(-learned)) : learned;
 }
 
-/// Returns the form that applies at this place.
+}  // namespace
+
 MixForm form_at(MixForm form, const Place& place) {
   if (reads_nothing_before(form, place)) return kFirstLane;
   if (!form.made(place)) form.source = Source::kNone;
   return form;
 }
-
-}  // namespace
 
 std::size_t source_width(Source source, const Place& place, std::size_t features) {
   const bool of_one = source == Source::kLane || source == Source::kLast;

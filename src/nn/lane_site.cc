@@ -41,41 +41,29 @@ LaneList<V> source_lanes(Source source, const LaneList<V>& lanes) {
   return source == Source::kLast ? LaneList<V>{lanes.back()} : lanes;
 }
 
-/// The sizes of a sublayer's mixes; a mix that it does not have is absent.
-struct MixShapes {
-  std::size_t features;  // of a lane
-  MixShape read;
-  std::optional<MixShape> carry, write;
-  std::size_t weights = 0;  // number of values of all mixes' weights
-  std::size_t hidden = 0;   // units
-
-  MixShapes(const LaneForm& form, const Place& place, std::size_t d_model) {
-    const Changes changes = form.changes(place);
-    const std::size_t n = place.lanes, parts = form.splits_features ? n : 1;
-    const std::size_t after = n + (changes == Changes::kAppend);
-    features = d_model / parts;
-    read = {parts * form.reads(place), form.reads_carried ? after : n, features};
-    if (changes != Changes::kLast) carry = {changes == Changes::kAll ? n : 1, n, features};
-    if (changes == Changes::kAll) write = {n, parts, features};
-    if (form.hidden) hide(form, place);
-    for_each(form, place, [&](MixShape&, const MixWeights& w) { weights += w.rows * w.cols; });
-  }
-
- private:
-  /// Gives the hidden layer as many units as the mixes have numbers.
-  void hide(const LaneForm& form, const Place& place) {
-    for_each(form, place, [&](MixShape&, const MixWeights& w) { hidden += w.rows; });
-    for_each(form, place, [&](MixShape& shape, const MixWeights&) { shape.hidden = hidden; });
-  }
-  template <typename Body>
-  void for_each(const LaneForm& form, const Place& place, const Body& body) {
-    body(read, mix_weights(form.read, MixUse::kRead, place, read));
-    if (carry) body(*carry, mix_weights(form.carry, MixUse::kCarry, place, *carry));
-    if (write) body(*write, mix_weights(form.write, MixUse::kWrite, place, *write));
-  }
-};
+/// Calls body(shape, weights) for each mix.
+template <typename Shapes, typename Body>
+void for_each_mix(const LaneForm& form, const Place& place, Shapes& shapes, const Body& body) {
+  auto& [features, read, carry, write, hidden] = shapes;
+  body(read, mix_weights(form.read, MixUse::kRead, place, read));
+  if (carry) body(*carry, mix_weights(form.carry, MixUse::kCarry, place, *carry));
+  if (write) body(*write, mix_weights(form.write, MixUse::kWrite, place, *write));
+}
 
 }  // namespace
+
+MixShapes::MixShapes(const LaneForm& form, const Place& place, std::size_t d_model) {
+  const Changes changes = form.changes(place);
+  const std::size_t n = place.lanes, parts = form.splits_features ? n : 1;
+  const std::size_t after = n + (changes == Changes::kAppend);
+  features = d_model / parts;
+  read = {parts * form.reads(place), form.reads_carried ? after : n, features};
+  if (changes != Changes::kLast) carry = {changes == Changes::kAll ? n : 1, n, features};
+  if (changes == Changes::kAll) write = {n, parts, features};
+  if (!form.hidden) return;
+  for_each_mix(form, place, *this, [&](auto&, const MixWeights& w) { hidden += w.rows; });
+  for_each_mix(form, place, *this, [&](MixShape& mix, const auto&) { mix.hidden = hidden; });
+}
 
 LaneForm exit_form(LaneForm form) {
   form.read = form.exit;
@@ -88,7 +76,10 @@ LaneForm exit_form(LaneForm form) {
 
 std::size_t lane_weights(const LaneForm& form, const Place& place, std::size_t d_model) {
   const MixShapes shapes(form, place, d_model);
-  return shapes.weights + shapes.hidden * source_width(form.read.source, place, shapes.features);
+  std::size_t weights = shapes.hidden * source_width(form.read.source, place, shapes.features);
+  for_each_mix(form, place, shapes,
+               [&](const MixShape&, const MixWeights& w) { weights += w.rows * w.cols; });
+  return weights;
 }
 
 template <typename T>
@@ -145,6 +136,7 @@ void LaneSite<T>::carry(const LaneList<Value>& to) const {
 template <typename T>
 ResidualStream<T>& LaneSite<T>::read(ResidualStream<T>& stream, const Pass<T>& pass) {
   x_ = stream.lanes();
+  if (x_.empty()) x_ = {stream.value()};  // the sublayers before this one had no lanes
   previous_ = stream.previous();
   const std::size_t rows = pass.rows();
   require(x_.size() == lanes(), "add_norm: the stream has {} lanes, must have {}", x_.size(),

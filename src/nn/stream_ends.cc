@@ -22,11 +22,11 @@ StreamEnds<T>::StreamEnds(const std::vector<BlockPlacement>& placements, std::si
 }
 
 /// Returns X_0 = u ⊗ x, whose first lane goes through the entry norm; without lanes and norm, x
-/// itself.
+/// itself. A stream that starts without lanes may grow later.
 template <typename T>
 ResidualStream<T> StreamEnds<T>::enter(MatrixView<const Value> x, const Pass<T>& pass) {
   x_ = x;
-  if (!has_lanes()) {
+  if (!form_.several()) {
     if (!entry_) return ResidualStream<T>(x);
     entered_.resize(x.rows, x.cols);
     entry_->forward({.x = x}, {}, entered_.view(), pass);

@@ -24,6 +24,10 @@ struct MixShape {
   std::size_t to = 1, from = 1, features = 1;
   std::size_t hidden = 0;  ///< units of the hidden layer between source and weights; 0: no layer
 };
+/// Returns the form that applies at this place. It has no source where the numbers do not depend on
+/// one. The first sublayer has no lanes before it: in place of Source::kPrevious it reads the first
+/// lane.
+ADDNORM_API MixForm form_at(MixForm form, const Place& place);
 /// Returns the number of values that a token's source has.
 ADDNORM_API std::size_t source_width(MixForm::Source source, const Place& place,
                                      std::size_t features);

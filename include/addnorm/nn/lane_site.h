@@ -11,6 +11,16 @@
 
 namespace addnorm {
 
+/// The sizes of a sublayer's mixes. A mix that the sublayer does not have is absent.
+struct MixShapes {
+  std::size_t features = 1;  ///< of a lane
+  MixShape read = {};
+  std::optional<MixShape> carry = {}, write = {};
+  std::size_t hidden = 0;  ///< units of the hidden layer that all mixes share
+
+  ADDNORM_API MixShapes(const LaneForm& form, const Place& place, std::size_t d_model);
+};
+
 /// Returns the number of weights of a sublayer's mixes and their hidden layer.
 ADDNORM_API std::size_t lane_weights(const LaneForm& form, const Place& place, std::size_t d_model);
 

@@ -3,6 +3,8 @@
     from addnorm.torch import convert
     print(convert(model))   # converts every LayerNorm, RMSNorm and TransformerEncoderLayer, in place
 
+Stack puts any sublayers into an arrangement of residual connections and norms, by its name, such as "mhc".
+
 A tensor may have any shape, and be float32, float64, float16 or bfloat16. A tensor that is not contiguous is copied, as
 in PyTorch's own norms. γ and β may also have any of these types. The number of threads is that of
 torch.set_num_threads.
@@ -20,6 +22,8 @@ model before converting it.
 from .conversion import Conversion, convert
 from .functions import add_norm, norm
 from .modules import AddNorm, Derf, DyT, LayerNorm, RMSNorm, TransformerEncoderLayer
+from .sites import Site, Stream
+from .stack import Stack
 
-__all__ = ["AddNorm", "Conversion", "Derf", "DyT", "LayerNorm", "RMSNorm", "TransformerEncoderLayer",
-           "add_norm", "convert", "norm"]
+__all__ = ["AddNorm", "Conversion", "Derf", "DyT", "LayerNorm", "RMSNorm", "Site", "Stack", "Stream",
+           "TransformerEncoderLayer", "add_norm", "convert", "norm"]

@@ -22,7 +22,7 @@ def norm_in_pytorch(x: Tensor, gamma: Tensor | None, beta: Tensor | None, fields
     """Computes y = scale·(γ ⊙ (x − mean)/deviation + β) over the last axes of this shape, as in Norm."""
     kind, eps, eps_at, variance, gamma_form, scale = fields
     one_type = all(p is None or p.dtype == x.dtype for p in (gamma, beta))
-    if (one_type or _is_autocast(x)) and tuple(fields) == Norm("layer", eps).fields:
+    if (one_type or is_autocast(x)) and tuple(fields) == Norm("layer", eps).fields:
         return F.layer_norm(x, shape, gamma, beta, eps)
     axes = tuple(range(-len(shape), 0))
     wide = x.to(value_type(x))
@@ -39,10 +39,12 @@ def norm_in_pytorch(x: Tensor, gamma: Tensor | None, beta: Tensor | None, fields
     return (y * scale).to(x.dtype)
 
 
-def _is_autocast(x: Tensor) -> bool:
+def is_autocast(x: Tensor) -> bool:
     """Whether autocast chooses the type in which norms are computed on x's device."""
     try:
         return torch.is_autocast_enabled(x.device.type)
+    except RuntimeError:  # a device without autocast, such as meta
+        return False
     except TypeError:  # before PyTorch 2.4 there is no device argument, and the function is about CUDA
         return torch.is_autocast_enabled()
 

@@ -54,6 +54,15 @@ def checked_shape(name: str, value: Any) -> Shape:
     return tuple(map(int, values))
 
 
+def checked_count(name: str, value: Any) -> int:
+    """Returns an argument as an integer from 1 to 2³¹ − 1."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} is {value!r}, must be an integer")
+    if not 1 <= value < 2**31:
+        raise _core.Error(f"{name} is {value}, must be from 1 to {2**31 - 1}")
+    return int(value)
+
+
 def _shape(shape: int | Sequence[int] | None) -> Shape | None:
     return None if shape is None else checked_shape("shape", shape)
 

@@ -80,6 +80,15 @@ class RMSNorm(_Converted):
         return f"{shape}, eps={self.eps}, gamma_form={self.gamma_form!r}"
 
 
+class UnitNorm(nn.Module):
+    """Computes x/‖x‖ over the last axis, without parameters."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        fields: OpenFields = "rms", 1e-12, "variance", "population", "plain", x.shape[-1]**-0.5
+        unit: Tensor = apply(x, None, None, None, fields, None)
+        return unit
+
+
 class DyT(_Converted):
     """Computes y = weight ⊙ tanh(alpha·x) + bias, a replacement for a norm (arXiv 2503.10622). All three are learned.
 

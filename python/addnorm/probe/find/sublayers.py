@@ -176,6 +176,9 @@ class Arranger:
         inside = None
         for outer, _ in chain:
             inside = inside or self._norms.at(outer)
+        last = chain[-1][0].root.op
+        if inside is None and last is not None and last.name == "sub":  # u = f − x, as in nGPT
+            inside = self._norms.at(last.inputs[0])
         return Sublayer(kind, branch, s, s.total, chain[-1][0], joined, [], inside=inside)
 
     def _own_part(self, value: Value, branch: Branch) -> Value:

@@ -11,6 +11,7 @@ from torch import nn
 
 from ..._core import family_facts
 from ..._structure import EPSILONS, HEADS, entry, parent_of
+from ...torch.stack import Stack
 from ..find.layers import Element
 from ..find.names import ATTENTION, is_of_other_axes, is_projection, names_mhc, output_dim, squashing, weight_named
 from ..fit.batch import Numbers
@@ -66,8 +67,12 @@ class Declared:
 
     def placement(self) -> Optional[str]:
         """Returns the placements of all layers in the notation of `addnorm study --placement`: "pre", or
-        "pre:1+sandwich". Returns "unknown" if the norms of a layer fit no placement."""
+        "pre:1+sandwich". Returns "unknown" if the norms of a layer fit no placement. An addnorm.torch.Stack of one
+        lane that contains all layers declares it."""
         layers = self._measured.layer_names
+        stacks = [module for module in self.modules.values() if isinstance(module, Stack)]
+        if len(stacks) == 1 and len(stacks[0].layers) == len(layers) and stacks[0].form["exit"]["lanes"] == 1:
+            return stacks[0].placement
         names = [self._layer_placement(layer) for layer in sorted(layers)]
         if None in names:
             return "unknown"
