@@ -546,21 +546,12 @@ def test_shapes_without_features_are_pytorchs_affair():
 # ---- convert, if the kernels cannot compute ----------------------------------------------------------
 
 
-def test_convert_leaves_what_is_on_another_device_and_says_so():
-    model = moved(nn.Sequential(nn.LayerNorm(8), nn.LayerNorm(8, elementwise_affine=False), LlamaRMSNorm(8),
+def test_convert_converts_what_is_on_another_device():
+    """PyTorch's functions compute it there, unless there are kernels."""
+    model = moved(nn.Sequential(nn.LayerNorm(8), nn.LayerNorm(8, elementwise_affine=False),
                                 nn.TransformerEncoderLayer(8, 2)))
-    kinds = list(map(type, model.modules()))
     conversion = at.convert(model)
-    assert not conversion.converted and list(map(type, model.modules())) == kinds
-    assert set(conversion.left) == {"0", "1", "2", "3", "3.norm1", "3.norm2"}
-    assert all("is on cuda" in why and "not on the CPU" in why for why in conversion.left.values())
-    assert str(conversion).startswith("0 modules converted, 6 left\n  0: its weight is on cuda")
-
-
-def test_convert_converts_the_parts_of_a_model_that_are_on_the_cpu():
-    model = nn.ModuleDict({"here": nn.LayerNorm(8), "there": moved(nn.Sequential(nn.LayerNorm(8)))})
-    conversion = at.convert(model)
-    assert conversion.converted == {"here": "LayerNorm"} and list(conversion.left) == ["there.0"]
+    assert set(conversion.converted) == {"0", "1", "2", "2.norm1", "2.norm2"} and not conversion.left
 
 
 def test_a_model_without_values_is_converted_and_gets_them_later():

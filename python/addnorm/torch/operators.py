@@ -9,8 +9,8 @@ from torch import Tensor
 
 from ..norm_options import NormFields
 from . import cpu_kernels, cuda_kernels
-from .autograd import backward_in_pytorch, gradients_of
-from .formula import lanes_in_pytorch, norm_in_pytorch, squash_in_pytorch, value_type
+from .formula import (lanes_backward_in_pytorch, lanes_in_pytorch, norm_backward_in_pytorch, norm_in_pytorch,
+                      squash_in_pytorch, value_type)
 from .kernels import kernels_of
 from .outputs import new_like, new_statistics
 from .tensors import DTYPES, HAS_CUSTOM_OPERATORS, fits, obstacle
@@ -84,19 +84,16 @@ def _backward(dy: Tensor, ds: Optional[Tensor], s: Tensor, statistics: Tensor, g
     if _can_compute(_features(s, axes), s, dy, ds, statistics, gamma):
         dx, d_gamma, d_beta = kernels_of(s).backward(dy, ds, s, statistics, gamma, True, True, fields, axes)
     else:
-        dx, d_gamma, d_beta = (t.detach() for t in _backward_in_pytorch(fields, axes, dy, ds, s, gamma))
+        dx, d_gamma, d_beta = _backward_in_pytorch(fields, axes, dy, ds, s, gamma)
     assert d_gamma is not None and d_beta is not None
     return dx.contiguous(), d_gamma, d_beta
 
 
 def _backward_in_pytorch(fields: NormFields, axes: int, dy: Tensor, ds: Optional[Tensor], s: Tensor,
-                         gamma: Optional[Tensor]) -> Sequence[Tensor]:
-    """Returns dx, d_gamma and d_beta. Without γ and β their gradients are those for 1 and 0."""
-    plain = torch.ones(s.shape[-axes:], dtype=value_type(s), device=s.device)
-    one_plus = fields[4] == "one_plus"
-    factor = (plain - 1 if one_plus else plain) if gamma is None else gamma
-    found = backward_in_pytorch(dy, ds, s, factor, torch.zeros_like(plain), fields, axes)
-    return [t for t in found if t is not None]
+                         gamma: Optional[Tensor]) -> Tuple[Tensor, Tensor, Tensor]:
+    """Returns dx, d_gamma and d_beta."""
+    dx, d_gamma, d_beta = norm_backward_in_pytorch(dy, s, gamma, fields, axes)
+    return dx if ds is None else dx + ds, d_gamma, d_beta
 
 
 def _squash(x: Tensor, alpha: Tensor, shift: Optional[Tensor], gamma: Optional[Tensor],
@@ -241,27 +238,8 @@ def _lanes_backward(d_sum: Optional[Tensor], dy: Optional[Tensor], x: Tensor, br
     if _can_compute_lanes(x, branch, carry, write, read, gamma, d_sum, dy):
         found = kernels_of(x).lanes_backward(d_sum, dy, *inputs, None if fields is None else statistics, gamma, fields)
     else:
-        found = [None if t is None else t.detach()
-                 for t in _lanes_backward_in_pytorch(fields, d_sum, dy, *inputs, gamma)]
+        found = lanes_backward_in_pytorch(d_sum, dy, *inputs, gamma, fields)
     return [x.new_empty(0) if t is None else t.contiguous() for t in found]
-
-
-def _lanes_backward_in_pytorch(fields: Any, d_sum: Optional[Tensor], dy: Optional[Tensor], x: Tensor,
-                               branch: Optional[Tensor], carry: Optional[Tensor], write: Optional[Tensor],
-                               read: Optional[Tensor], gamma: Optional[Tensor]) -> List[Optional[Tensor]]:
-    factors: List[Optional[Tensor]] = [None, None]
-    if fields is not None:
-        plain = torch.ones(x.shape[-1:], dtype=value_type(x), device=x.device)
-        factors = [(plain - 1 if fields[4] == "one_plus" else plain) if gamma is None else gamma,
-                   torch.zeros_like(plain)]
-
-    def output(*of: Optional[Tensor]) -> Tensor:
-        sum, y = lanes_in_pytorch(*of, fields)  # type: ignore[arg-type, call-arg]
-        parts = [(sum, d_sum), (y, dy)]
-        return torch.stack([(out * g).sum() for out, g in parts if out is not None and g is not None]).sum()
-
-    one = torch.ones((), dtype=x.dtype, device=x.device)
-    return list(gradients_of(output, (x, branch, carry, write, read, *factors), one))
 
 
 def _shapes_of_lanes(x: Tensor, branch: Any, carry: Any, write: Any, read: Any, gamma: Any, beta: Any, kind: str,
@@ -301,12 +279,11 @@ def _remember_lanes_backward(ctx: Any, inputs: tuple[Any, ...], output: Any) -> 
 
 
 def _differentiate_lanes_backward(ctx: Any, gradients: List[Optional[Tensor]]) -> tuple[Any, ...]:
-    fields = _lane_fields(*ctx.fields)
-    tensors = ctx.saved_tensors
+    fields, tensors = _lane_fields(*ctx.fields), ctx.saved_tensors
 
     def backward(*of: Any) -> Sequence[Tensor]:
-        found = _lanes_backward_in_pytorch(fields if of[6] is not None else None, *of)
-        return [t if t is not None else torch.zeros((), device=tensors[2].device) for t in found]
+        found = lanes_backward_in_pytorch(*of, None if of[6] is None else fields)
+        return [tensors[2].new_zeros(()) if t is None else t for t in found]
 
     d_sum, dy, x, branch, carry, write, read, gamma = _second_gradients(backward, tensors, gradients)
     return d_sum, dy, x, branch, carry, write, read, None, gamma, *[None] * len(ctx.fields)
