@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import json
 import struct
 from typing import Any, List, Optional, Tuple
 
 from ._arrays import NONE, as_bfloat16, describe, given
 from ._library import call, check_status, library
+from ._structs import NORM, norm_address
 from .norm_options import NormFields
 
 __all__ = ["add_norm", "add_norm_backward", "as_bfloat16", "describe", "lanes", "lanes_backward", "residual_add",
@@ -26,38 +26,15 @@ _ADD_NORM = struct.Struct("PN" + _RESIDUAL + "qP" * 7)
 _ADD_NORM_BACKWARD = struct.Struct("PN" + "qP" * 13)
 _LANES_FORWARD = struct.Struct("P" + _LANES + "qP" * 5)
 _LANES_BACKWARD = struct.Struct("P" + _LANES + "qP" * 11)
-_NORM = struct.Struct("NiiiiddNd")  # addnorm_norm_options
 
 for _name in ("residual_add", "residual_add_backward", "add_norm", "add_norm_backward", "lanes", "lanes_backward"):
     getattr(library, f"addnorm_python_{_name}").argtypes = (ctypes.c_char_p,)
 
 
-@functools.lru_cache(maxsize=1)
-def _numbers() -> Any:
-    """Returns the numbers of the names in a norm's fields."""
-    names = json.loads(call("norm_names"))
-    return {field: {name: number for number, name in enumerate(of_field)} for field, of_field in names.items()}
-
-
-@functools.lru_cache(maxsize=None)
-def _packed_norm(fields: NormFields) -> Any:
-    kind, eps, eps_at, variance, gamma_form, scale = fields
-    call("check_norm", (kind, 0.0, eps_at, variance, gamma_form, 1.0))
-    of = _numbers()
-    return ctypes.create_string_buffer(
-        _NORM.pack(_NORM.size, of["kind"][kind], of["eps_at"][eps_at], of["variance"][variance],
-                   of["gamma_form"][gamma_form], eps, scale, 0, 0.0), _NORM.size)
-
-
 @functools.lru_cache(maxsize=None)
 def _squashing(kind: str) -> Any:
     number = int(call("squashing_kind", kind))
-    return ctypes.create_string_buffer(_NORM.pack(_NORM.size, number, 0, 0, 0, 1e-5, 0.0, 0, 0.0), _NORM.size)
-
-
-def _norm(fields: Optional[NormFields]) -> int:
-    """Returns the address of addnorm_norm_options, which stays valid, or 0."""
-    return 0 if fields is None else ctypes.addressof(_packed_norm(fields))
+    return ctypes.create_string_buffer(NORM.pack(NORM.size, number, 0, 0, 0, 1e-5, 0.0, 0, 0.0), NORM.size)
 
 
 def residual_add(x: Any, branch: Any, skip: Any, gain: Any, dropout: Dropout, out: Any) -> None:
@@ -80,7 +57,7 @@ def add_norm(norm: NormFields, x: Any, branch: Any, skip: Any, gain: Any, dropou
              sum: Any, out: Any, statistics: Any, threads: int) -> None:
     kept: List[Any] = []
     check_status(library.addnorm_python_add_norm(_ADD_NORM.pack(
-        _norm(norm), threads, *given(kept, "x", x), *given(kept, "branch", branch), *given(kept, "skip", skip),
+        norm_address(norm), threads, *given(kept, "x", x), *given(kept, "branch", branch), *given(kept, "skip", skip),
         *given(kept, "gain", gain), *dropout, *given(kept, "gamma", gamma), *given(kept, "beta", beta), *NONE, *NONE,
         *given(kept, "sum", sum), *given(kept, "out", out), *given(kept, "statistics", statistics))))
 
@@ -89,7 +66,7 @@ def add_norm_backward(norm: NormFields, dy: Any, s: Any, statistics: Any, gamma:
                       dx: Any, d_gamma: Any, d_beta: Any, threads: int) -> None:
     kept: List[Any] = []
     check_status(library.addnorm_python_add_norm_backward(_ADD_NORM_BACKWARD.pack(
-        _norm(norm), threads, *given(kept, "dy", dy), *given(kept, "s", s), *given(kept, "statistics", statistics),
+        norm_address(norm), threads, *given(kept, "dy", dy), *given(kept, "s", s), *given(kept, "statistics", statistics),
         *given(kept, "gamma", gamma), *NONE, *NONE, *given(kept, "d_residual", d_residual),
         *given(kept, "skip", skip), *given(kept, "dx", dx), *given(kept, "d_gamma", d_gamma),
         *given(kept, "d_beta", d_beta), *NONE, *NONE)))
@@ -117,7 +94,7 @@ def lanes(norm: Optional[NormFields], x: Any, branch: Any, carry: Any, write: An
           gamma: Any, beta: Any, made: int, sum: Any, out: Any, statistics: Any) -> None:
     kept: List[Any] = []
     check_status(library.addnorm_python_lanes(_LANES_FORWARD.pack(
-        _norm(norm), *given(kept, "x", x), *given(kept, "branch", branch), *given(kept, "carry", carry),
+        norm_address(norm), *given(kept, "x", x), *given(kept, "branch", branch), *given(kept, "carry", carry),
         *given(kept, "write", write), *given(kept, "read", read), *dropout, made, *given(kept, "gamma", gamma),
         *given(kept, "beta", beta), *given(kept, "sum", sum), *given(kept, "out", out),
         *given(kept, "statistics", statistics))))
@@ -128,7 +105,7 @@ def lanes_backward(norm: Optional[NormFields], d_sum: Any, dy: Any, x: Any, bran
                    d_carry: Any, d_write: Any, d_read: Any, d_gamma: Any, d_beta: Any) -> None:
     kept: List[Any] = []
     check_status(library.addnorm_python_lanes_backward(_LANES_BACKWARD.pack(
-        _norm(norm), *given(kept, "x", x), *given(kept, "branch", branch), *given(kept, "carry", carry),
+        norm_address(norm), *given(kept, "x", x), *given(kept, "branch", branch), *given(kept, "carry", carry),
         *given(kept, "write", write), *given(kept, "read", read), *dropout, made, *given(kept, "d_sum", d_sum),
         *given(kept, "dy", dy), *given(kept, "statistics", statistics), *given(kept, "gamma", gamma),
         *given(kept, "dx", dx), *given(kept, "d_branch", d_branch), *given(kept, "d_carry", d_carry),

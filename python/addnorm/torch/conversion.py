@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,14 +38,19 @@ class Conversion:
         return "\n".join(lines)
 
 
+def is_converted(module: nn.Module) -> bool:
+    """Whether a module is a norm that the kernels may compute."""
+    return isinstance(module, (LayerNorm, RMSNorm))
+
+
 def convert(model: nn.Module, fuse: bool = True) -> Conversion:
     """Makes every norm in the model run on this library. Works in place and keeps parameters, state, hooks and training
     mode. Returns the result for each module.
 
     Converts nn.LayerNorm, nn.RMSNorm and, if fuse, nn.TransformerEncoderLayer. Also converts modules that compute an
     RMSNorm of their `weight` and `eps` (or `variance_epsilon`); this is tested by running them, not by their names.
-    Subclasses of PyTorch's classes stay unchanged, and so do modules on a GPU, because the kernels run on the CPU. If a
-    model moves to a GPU later, or gets tensors that the kernels cannot read, PyTorch's functions compute there.
+    Subclasses of PyTorch's classes stay unchanged. A converted model runs wherever the model ran: PyTorch's functions
+    compute tensors for which there are no kernels. explain() says which will run.
 
     Raises TypeError if model is not a torch.nn.Module.
     """
@@ -51,7 +58,7 @@ def convert(model: nn.Module, fuse: bool = True) -> Conversion:
         raise TypeError(f"model is of type {type(model).__name__}, must be a torch.nn.Module")
     result = Conversion(model)
     for name, module in model.named_modules():
-        found = _convert(module, model, fuse)
+        found = _convert(module, fuse)
         if type(found) is type:
             result.converted[name] = found.__name__
         elif found is not None:
@@ -59,24 +66,18 @@ def convert(model: nn.Module, fuse: bool = True) -> Conversion:
     return result
 
 
-def _convert(module: nn.Module, model: nn.Module, fuse: bool) -> type | str | None:
+def _convert(module: nn.Module, fuse: bool) -> type | str | None:
     """Returns the module's new class, the reason why it is unchanged, or None if it is not a candidate."""
     kind = type(module)
     if kind in _OURS:
         return None
     if replacement(module) is not None:
-        why = _obstacle(module, model)
-        if why is not None:
-            return why
         adopt(module)
     elif kind is nn.TransformerEncoderLayer:
         if not fuse:
             return "fuse is False"
         if any(type(n) not in (nn.LayerNorm, LayerNorm) for n in (module.norm1, module.norm2)):
             return "its norms are not torch.nn.LayerNorm"
-        why = _obstacle(module, model)
-        if why is not None:
-            return why
         module.__class__ = TransformerEncoderLayer
     elif isinstance(module, (nn.LayerNorm, nn.TransformerEncoderLayer)):
         return f"{kind.__name__} is a subclass, which may compute something else"
@@ -92,25 +93,6 @@ def _convert(module: nn.Module, model: nn.Module, fuse: bool) -> type | str | No
     return type(module)
 
 
-def _obstacle(module: nn.Module, model: nn.Module) -> str | None:
-    """Returns the reason why the kernels cannot use the module's parameters or, if it has none, any of the model's."""
-    for name, parameter in module.named_parameters():
-        why = _why_not(parameter)
-        if why is not None:
-            return f"its {name} {why}"
-    whys = [] if any(True for _ in module.parameters()) else list(map(_why_not, model.parameters()))
-    return f"the model {whys[0]}" if whys and None not in whys else None
-
-
-def _why_not(parameter: Tensor) -> str | None:
-    return None if _has_no_values(parameter) else obstacle(parameter)
-
-
-def _has_no_values(parameter: Tensor) -> bool:
-    """Whether a parameter gets its values later, on a device that is not yet known."""
-    return parameter.device.type == "meta" or type(parameter).__name__ == "FakeTensor"
-
-
 def _rms_norm(module: nn.Module) -> NormFields | str:
     """Returns the RMSNorm that the module computes, from its results for rows of three sizes; or the reason why not."""
     eps = getattr(module, "eps", getattr(module, "variance_epsilon", None))
@@ -121,6 +103,10 @@ def _rms_norm(module: nn.Module) -> NormFields | str:
         return "has a bias, so it is no RMSNorm"
     if not (isinstance(eps, float) and eps > 0):
         return "has no positive `eps` or `variance_epsilon`"
+    if weight.device.type == "meta" or isinstance(weight, _fake_tensors()):
+        return "cannot be tried: its weight has no values yet"
+    module = copy.deepcopy(module).to("cpu")
+    weight = module.weight
     why = obstacle(weight)
     if why is not None:
         return f"cannot be tried: its weight {why}"
@@ -139,6 +125,11 @@ def _rms_norm(module: nn.Module) -> NormFields | str:
     except Exception as error:  # a custom forward that needs other arguments than one tensor
         return f"cannot be tried: {type(error).__name__}: {error}"
     return "gives something else than an RMSNorm of its weight and ε"
+
+
+def _fake_tensors() -> tuple[type, ...]:
+    module = sys.modules.get("torch._subclasses.fake_tensor")
+    return (module.FakeTensor,) if module is not None else ()
 
 
 def _are_close(ours: Tensor, theirs: Any) -> bool:

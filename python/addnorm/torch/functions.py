@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from typing import Any, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
 
-from .. import _core
+from .._library import Error
 from ..norm_options import Norm, NormFields
 from . import operators
 from .autograd import DifferentiableAddNorm, DifferentiableSquash
-from .formula import norm_in_pytorch, squash_in_pytorch, value_type
-from .tensors import are_readable, is_compiled, is_recorded
+from .formula import lanes_in_pytorch, norm_in_pytorch, squash_in_pytorch, value_type
+from .tensors import HAS_CUSTOM_OPERATORS, are_readable, fits, is_compiled, is_recorded
 
 Shape = Tuple[int, ...]
 OpenFields = Tuple[str, Optional[float], str, str, str, float]  # NormFields with an ε that may be None
@@ -49,7 +50,7 @@ def checked_shape(name: str, value: Any) -> Shape:
     if not all(isinstance(n, numbers.Integral) and not isinstance(n, bool) for n in values):
         raise TypeError(f"{name} is {value!r}, must be an integer or a sequence of integers")
     if not values or min(values) < 1:
-        raise _core.Error(f"{name} is {value!r}, must be one positive integer or more")
+        raise Error(f"{name} is {value!r}, must be one positive integer or more")
     return tuple(map(int, values))
 
 
@@ -58,7 +59,7 @@ def checked_count(name: str, value: Any) -> int:
     if not isinstance(value, numbers.Integral) or isinstance(value, bool):
         raise TypeError(f"{name} is {value!r}, must be an integer")
     if not 1 <= value < 2**31:
-        raise _core.Error(f"{name} is {value}, must be from 1 to {2**31 - 1}")
+        raise Error(f"{name} is {value}, must be from 1 to {2**31 - 1}")
     return int(value)
 
 
@@ -84,6 +85,12 @@ def _check_types(x: Tensor, **others: Tensor | None) -> None:
             raise TypeError(f"{name} has the type {tensor.dtype}, must have a floating-point type")
 
 
+def _check_devices(x: Tensor, **others: Tensor | None) -> None:
+    for name, tensor in others.items():
+        if tensor is not None and tensor.device != x.device:
+            raise Error(f"{name} is on {tensor.device} and x on {x.device}, must be on one device")
+
+
 def _has_sizes(x: Tensor) -> bool:
     """Whether a tensor's sizes are numbers. They are not while a model is traced, nor for nested tensors."""
     return not (torch.jit.is_tracing() or torch.onnx.is_in_onnx_export() or x.is_nested)
@@ -91,15 +98,15 @@ def _has_sizes(x: Tensor) -> bool:
 
 def _check_shapes(x: Tensor, weight: Tensor | None, bias: Tensor | None, shape: Shape) -> None:
     if not shape or tuple(x.shape[-len(shape):]) != shape:
-        raise _core.Error(f"x has the shape {tuple(x.shape)}, must end with {shape or 'an axis of features'}")
+        raise Error(f"x has the shape {tuple(x.shape)}, must end with {shape or 'an axis of features'}")
     for name, tensor in (("weight", weight), ("bias", bias)):
         if tensor is not None and tuple(tensor.shape) != shape:
-            raise _core.Error(f"{name} has the shape {tuple(tensor.shape)}, must have {shape}")
+            raise Error(f"{name} has the shape {tuple(tensor.shape)}, must have {shape}")
 
 
 def _check_branch(x: Tensor, branch: Tensor) -> None:
     if _has_sizes(x) and branch.shape != x.shape:
-        raise _core.Error(f"branch has the shape {tuple(branch.shape)}, must have {tuple(x.shape)}, x's")
+        raise Error(f"branch has the shape {tuple(branch.shape)}, must have {tuple(x.shape)}, x's")
 
 
 def add(x: Tensor, branch: Tensor) -> Tensor:
@@ -122,8 +129,10 @@ def apply(x: Tensor, branch: Tensor | None, weight: Tensor | None, bias: Tensor 
     Conversions precede the computation, so that autograd converts the gradients back.
     """
     _check_types(x, branch=branch, weight=weight, bias=bias)
+    _check_devices(x, branch=branch, weight=weight, bias=bias)
     takes = operators.take if is_compiled() else are_readable
-    can_compute = _has_sizes(x) and takes(x, branch, weight, bias)
+    can_compute = _has_sizes(x) and takes(x, branch, weight, bias) and \
+        fits(x, math.prod(x.shape[-1:] if shape is None else shape))
     if branch is not None and (not can_compute or is_recorded()):
         s = add(x, branch)
         return apply(s, None, weight, bias, fields, shape), s
@@ -149,6 +158,52 @@ def _closed(fields: OpenFields, dtype: torch.dtype) -> NormFields:
     return kind, torch.finfo(dtype).eps if eps is None else eps, *rest
 
 
+def lanes(x: Tensor, branch: Tensor | None, carry: Tensor | None, write: Tensor | None, read: Tensor | None = None,
+          weight: Tensor | None = None, bias: Tensor | None = None,
+          options: Norm | None = None) -> tuple[Tensor, Tensor | None]:
+    """Computes X′ = A·X + b ⊗ f and y = norm(a·X′), in one pass over memory where there are kernels. This leads from one
+    sublayer's output to the next one's input in a residual stream of n lanes. Returns (X′, y).
+
+    x            (…, n, features), the residual stream
+    branch       (…, features), f, of x's type; None, with write None: nothing is written
+    carry        (n′, n), A, or one for each row, (…, n′, n); None: X′ = X + b ⊗ f
+    write        (n′,), b, or (…, n′)
+    read         (n′,), a, or (…, n′); None: y is None
+    weight, bias, options   γ, β and the norm of a·X′; without options, y = a·X′
+
+    Raises addnorm.Error for shapes that do not match and for tensors on two devices, and TypeError for other types.
+    """
+    _check_types(x, branch=branch, carry=carry, write=write, read=read, weight=weight, bias=bias)
+    _check_devices(x, branch=branch, carry=carry, write=write, read=read, weight=weight, bias=bias)
+    _check_lanes(x, branch, carry, write, read, weight, bias)
+    mixes = [None if t is None else t.to(value_type(x)) for t in (carry, write, read, weight, bias)]
+    fields = None if options is None else _fields(options)
+    branch = None if branch is None else branch.to(x.dtype)
+    if not HAS_CUSTOM_OPERATORS or torch.jit.is_tracing():
+        return lanes_in_pytorch(x, branch, *mixes, fields)
+    sum, y, _ = torch.ops.addnorm.lanes(x, branch, *mixes, *(fields or ("", *Norm().fields[1:])))
+    return x if carry is None and branch is None else sum, None if read is None else y
+
+
+def _check_lanes(x: Tensor, branch: Tensor | None, carry: Tensor | None, write: Tensor | None, read: Tensor | None,
+                 weight: Tensor | None, bias: Tensor | None) -> None:
+    if x.dim() < 2:
+        raise Error(f"x has the shape {tuple(x.shape)}, must end with lanes and features")
+    if (branch is None) != (write is None):
+        raise Error("branch and write must both be given, or neither")
+    rows, lanes_before, features = tuple(x.shape[:-2]), x.shape[-2], x.shape[-1]
+    made = lanes_before if carry is None else carry.shape[-2] if carry.dim() > 1 else 0
+    expected = {"carry": (carry, (made, lanes_before)), "write": (write, (made,)), "read": (read, (made,))}
+    for name, (mix, shape) in expected.items():
+        if mix is not None and tuple(mix.shape) not in (shape, rows + shape):
+            raise Error(f"{name} has the shape {tuple(mix.shape)}, must have {shape} or {rows + shape}")
+    if branch is not None and tuple(branch.shape) != (*rows, features):
+        raise Error(f"branch has the shape {tuple(branch.shape)}, must have {(*rows, features)}")
+    for name, tensor in (("weight", weight), ("bias", bias)):
+        if tensor is not None and tuple(tensor.shape) != (features,):
+            raise Error(f"{name} has the shape {tuple(tensor.shape)}, must have {(features,)}")
+
+
 def squash(x: Tensor, alpha: Tensor, shift: Tensor | None, weight: Tensor | None, bias: Tensor | None,
            kind: str) -> Tensor:
     """Computes y = weight ⊙ tanh(alpha·x) + bias for "dyt", and weight ⊙ erf(alpha·x + shift) + bias for "derf". A
@@ -156,7 +211,7 @@ def squash(x: Tensor, alpha: Tensor, shift: Tensor | None, weight: Tensor | None
     _check_types(x, alpha=alpha, shift=shift, weight=weight, bias=bias)
     factors = [None if p is None else p.to(value_type(x)) for p in (alpha, shift, weight, bias)]
     is_traced = torch.jit.is_tracing() or torch.onnx.is_in_onnx_export() or is_compiled()
-    if is_traced or not are_readable(x, *factors):
+    if is_traced or x.is_cuda or not are_readable(x, *factors):
         return squash_in_pytorch(x, *factors, kind)
     _check_shapes(x, weight, bias, tuple(x.shape[-1:]))
     return DifferentiableSquash.apply(x, *factors, kind)

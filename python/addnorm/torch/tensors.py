@@ -9,22 +9,37 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 
+from . import cuda_kernels
+
 HAS_CUSTOM_OPERATORS = hasattr(torch.library, "custom_op")  # from PyTorch 2.4 on
 DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
-_PLAIN_KEYS = {"CPU", "ADInplaceOrView", "AutogradCPU", "AutocastCPU"}
+_PLAIN_KEYS = {"CPU", "CUDA", "ADInplaceOrView", "AutogradCPU", "AutogradCUDA", "AutocastCPU", "AutocastCUDA"}
 _are_transforms_active = getattr(torch._C, "_are_functorch_transforms_active", lambda: False)
 
 
 def obstacle(tensor: Tensor) -> str | None:
     """Returns why the kernels cannot read a tensor, as the end of a sentence about it; None if they can."""
-    if tensor.device.type != "cpu":
-        return f"is on {tensor.device}, not on the CPU"
+    why = _obstacle_of_device(tensor)
+    if why is not None:
+        return f"is on {tensor.device}, {why}"
     if type(tensor) not in (Tensor, nn.Parameter):
         return f"is a {type(tensor).__name__}, no plain tensor"
     if tensor.dtype not in DTYPES:
         return f"has the type {str(tensor.dtype).replace('torch.', '')}"
     other_keys = _other_keys(repr(torch._C._dispatch_keys(tensor)))
     return f"is no plain tensor but has {other_keys}" if other_keys else None
+
+
+def _obstacle_of_device(tensor: Tensor) -> str | None:
+    if tensor.is_cuda:
+        lacks = "whose kernels lack float64" if tensor.dtype == torch.float64 else None
+        return cuda_kernels.obstacle(tensor.device) or lacks
+    return None if tensor.device.type == "cpu" else "for which addnorm has no kernels"
+
+
+def fits(x: Tensor, features: int) -> bool:
+    """Whether the kernels can compute rows of this length."""
+    return not x.is_cuda or features <= cuda_kernels.most_features(x.device)
 
 
 @functools.lru_cache(maxsize=None)

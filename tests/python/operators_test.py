@@ -1,0 +1,210 @@
+"""The operators of PyTorch: their derivatives, fake tensors, other devices, and the structs for addnorm-cuda."""
+
+import contextlib
+
+import addnorm
+import pytest
+
+torch = pytest.importorskip("torch", minversion="2.4")
+from addnorm import _library  # noqa: E402
+from addnorm import torch as at  # noqa: E402
+from addnorm.torch import cpu_kernels, cuda_kernels  # noqa: E402
+from torch import nn  # noqa: E402
+
+LAYER = addnorm.Norm("layer", 0.1).fields
+RMS = addnorm.Norm("rms", 0.1, gamma_form="one_plus", output_scale=0.5).fields
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
+def random(*shape, dtype=torch.float64):
+    return torch.randn(shape, dtype=dtype, requires_grad=True)
+
+
+def of_norm(fields):
+    return lambda x, gamma, beta: torch.ops.addnorm.norm(x, gamma, beta, *fields)[0]
+
+
+def of_add_norm(fields):
+    return lambda x, f, gamma, beta: torch.ops.addnorm.add_norm(x, f, gamma, beta, *fields)[:2]
+
+
+def of_lanes(fields):
+    return lambda *of: torch.ops.addnorm.lanes(*of, *fields)[:2]
+
+
+ROWS, WIDTH, LANES = 3, 5, 2
+NORM_CASES = {
+    "layer": (of_norm(LAYER), lambda: (random(ROWS, WIDTH), random(WIDTH), random(WIDTH))),
+    "rms": (of_norm(RMS), lambda: (random(ROWS, WIDTH), random(WIDTH), None)),
+    "without parameters": (of_norm(LAYER), lambda: (random(ROWS, WIDTH), None, None)),
+    "sum, layer": (of_add_norm(LAYER), lambda: (random(ROWS, WIDTH), random(ROWS, WIDTH), random(WIDTH), random(WIDTH))),
+    "sum, rms": (of_add_norm(RMS), lambda: (random(ROWS, WIDTH), random(ROWS, WIDTH), random(WIDTH), None)),
+}
+
+
+def stream(carry=True, per_row=False, read=True, norm=True):
+    rows = (ROWS,) if per_row else ()
+    return (random(ROWS, LANES, WIDTH), random(ROWS, WIDTH), random(*rows, LANES, LANES) if carry else None,
+            random(*rows, LANES), random(*rows, LANES) if read else None,
+            random(WIDTH) if norm else None, random(WIDTH) if norm else None)
+
+
+LANE_CASES = {
+    "carry, write, read, norm": (of_lanes(LAYER), stream),
+    "by rows": (of_lanes(RMS), lambda: stream(per_row=True)),
+    "no carry": (of_lanes(("", *LAYER[1:])), lambda: stream(carry=False, norm=False)),
+}
+
+
+@pytest.mark.parametrize("name", [*NORM_CASES, *LANE_CASES])
+def test_first_and_second_derivatives_are_central_differences(name):
+    function, make = (NORM_CASES | LANE_CASES)[name]
+    inputs = make()
+    assert torch.autograd.gradcheck(function, inputs)
+    assert torch.autograd.gradgradcheck(function, inputs)
+
+
+@pytest.mark.parametrize("name", [*NORM_CASES, *LANE_CASES])
+def test_operators_are_consistent_with_their_fake_tensors(name):
+    inputs = (NORM_CASES | LANE_CASES)[name][1]()
+    fields = RMS if "rms" in name or "rows" in name else LAYER
+    if name in LANE_CASES:
+        operator, fields = torch.ops.addnorm.lanes.default, ("", *LAYER[1:]) if name == "no carry" else fields
+    else:
+        operator = torch.ops.addnorm.add_norm.default if "sum" in name else torch.ops.addnorm.norm.default
+    torch.library.opcheck(operator, (*inputs, *fields),
+                          test_utils=("test_schema", "test_faketensor", "test_autograd_registration"))
+
+
+def test_the_same_operator_computes_on_every_device():
+    x, gamma = torch.randn(3, 8), torch.randn(8)
+    for device in "meta", "cpu":
+        y, statistics = torch.ops.addnorm.norm(x.to(device), gamma.to(device), None, *LAYER)
+        assert y.device.type == device and y.shape == x.shape and statistics.shape == (3, 6)
+    layer = at.LayerNorm(8).to("meta")
+    assert layer(x.to("meta")).is_meta
+
+
+def test_pytorchs_functions_have_the_same_results_and_gradients(monkeypatch):
+    """They compute where there are no kernels, here by refusing all."""
+    def run():
+        inputs = [t.detach().requires_grad_() if t is not None else None for t in given]
+        outputs = function(*inputs)
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        sum((o * torch.cos(o.detach())).sum() for o in outputs).backward()
+        return [*outputs, *(t.grad for t in inputs if t is not None)]
+
+    from addnorm.torch import operators
+    for name, (function, make) in (NORM_CASES | LANE_CASES).items():
+        given = make()
+        by_kernels = run()
+        with monkeypatch.context() as patch:
+            patch.setattr(operators, "obstacle", lambda tensor: "is refused")
+            by_formula = run()
+        for ours, theirs in zip(by_kernels, by_formula):
+            torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10, msg=name)
+
+
+def test_lanes_are_their_formula_in_eager_and_compiled_code():
+    x, f = torch.randn(4, 2, 16), torch.randn(4, 16)
+    carry, write, read = torch.randn(2, 2), torch.randn(2), torch.randn(2)
+    gamma, norm = torch.randn(16), addnorm.Norm("rms", 1e-6)
+    sum, y = at.lanes(x, f, carry, write, read, gamma, None, norm)
+    expected = carry @ x + write[:, None] * f[:, None]
+    torch.testing.assert_close(sum, expected)
+    z = (read[:, None] * expected).sum(1)
+    torch.testing.assert_close(y, gamma * z / (z.square().mean(-1, keepdim=True) + 1e-6).sqrt())
+    compiled = torch.compile(lambda *of: at.lanes(*of, gamma, None, norm), fullgraph=True, backend="aot_eager")
+    for ours, theirs in zip(compiled(x, f, carry, write, read), (sum, y)):
+        assert torch.equal(ours, theirs)
+    only_read = at.lanes(x, None, None, None, read)
+    assert only_read[0] is x and only_read[1].shape == f.shape
+
+
+@pytest.mark.parametrize("change, message", [
+    (dict(branch=None), "branch and write must both be given, or neither"),
+    (dict(carry=torch.ones(3, 3)), r"carry has the shape \(3, 3\), must have \(3, 2\) or \(4, 3, 2\)"),
+    (dict(read=torch.ones(3)), r"read has the shape \(3,\), must have \(2,\) or \(4, 2\)"),
+    (dict(branch=torch.ones(4, 8)), r"branch has the shape \(4, 8\), must have \(4, 16\)"),
+    (dict(write=torch.ones(2, device="meta")), "write is on meta and x on cpu, must be on one device"),
+])
+def test_lanes_names_the_wrong_argument(change, message):
+    given = dict(x=torch.ones(4, 2, 16), branch=torch.ones(4, 16), carry=torch.ones(2, 2), write=torch.ones(2))
+    with pytest.raises(addnorm.Error, match=message):
+        at.lanes(**{**given, **change})
+
+
+def test_tensors_on_two_devices_are_named():
+    with pytest.raises(addnorm.Error, match="weight is on meta and x on cpu, must be on one device"):
+        at.norm(torch.ones(2, 4), torch.ones(4, device="meta"))
+
+
+# ---- explain ---------------------------------------------------------------------------------
+
+
+def test_explain_says_what_computes_and_why():
+    assert at.explain(torch.ones(2)) == "float32 on cpu: the kernels of addnorm"
+    assert at.explain(torch.ones(2, device="meta")) == \
+        "float32 on meta: PyTorch's functions, because it is on meta, for which addnorm has no kernels"
+    assert at.explain(torch.ones(2, dtype=torch.int8)) == \
+        "int8 on cpu: PyTorch's functions, because it has the type int8"
+    model = nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 4), nn.LayerNorm(4).half())
+    assert at.explain(model) == "no module is converted; addnorm.torch.convert(model) converts norms"
+    at.convert(model)
+    assert at.explain(model) == "1 of 2 norms: float32 on cpu, the kernels of addnorm; " \
+        "1 of 2 norms: float16 on cpu, the kernels of addnorm"
+    with pytest.raises(TypeError, match="got a int, must get a tensor or a torch.nn.Module"):
+        at.explain(3)
+
+
+# ---- addnorm-cuda ----------------------------------------------------------------------------
+
+
+class CpuAsCuda:
+    """The CPU library with the interface of addnorm-cuda, whose structs are the same."""
+
+    def __getattr__(self, name):
+        name = name.replace("addnorm_cuda_", "addnorm_")
+        function = getattr(_library.library, name)
+        function.argtypes = None
+        if "workspace" in name:
+            function.restype = __import__("ctypes").c_size_t
+            return lambda *sizes: function(*map(__import__("ctypes").c_size_t, sizes))
+        return lambda packed, stream: function(packed)
+
+
+@pytest.fixture
+def as_cuda(monkeypatch):
+    monkeypatch.setattr(cuda_kernels, "library", CpuAsCuda)
+    monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: type("Stream", (), {"cuda_stream": 0}))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("fields", [LAYER, RMS])
+def test_the_structs_for_cuda_name_the_same_memory(as_cuda, dtype, fields):
+    x, f, dy, ds = (torch.randn(6, 2, 8).to(dtype) for _ in range(4))
+    gamma, beta = torch.randn(16), torch.randn(16)
+    for branch in f, None:
+        ours = cuda_kernels.forward(x, branch, gamma, beta, fields, 2)
+        theirs = cpu_kernels.forward(x, branch, gamma.view(2, 8), beta.view(2, 8), fields, 2)
+        assert all(a is b is None or torch.equal(a, b) for a, b in zip(ours, theirs))
+    y, s, statistics = cuda_kernels.forward(x, f, gamma, beta, fields, 2)
+    ours = cuda_kernels.backward(dy, ds, s, statistics, gamma.view(2, 8), True, True, fields, 2)
+    theirs = cpu_kernels.backward(dy, ds, s, statistics, gamma.view(2, 8), True, True, fields, 2)
+    assert all(map(torch.equal, ours, theirs))
+
+
+@pytest.mark.parametrize("per_row", [False, True])
+def test_the_structs_of_lanes_for_cuda_name_the_same_memory(as_cuda, per_row):
+    inputs = [t.detach().float() for t in stream(per_row=per_row)]
+    ours, theirs = (k.lanes_forward(*inputs, LAYER) for k in (cuda_kernels, cpu_kernels))
+    assert all(map(torch.equal, ours, theirs))
+    d_sum, dy = torch.randn_like(ours[0]), torch.randn_like(ours[1])
+    *mixes, gamma, _ = inputs
+    ours, theirs = (k.lanes_backward(d_sum, dy, *mixes, ours[2], gamma, LAYER) for k in (cuda_kernels, cpu_kernels))
+    assert all(map(torch.equal, ours, theirs))
