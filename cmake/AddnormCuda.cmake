@@ -35,7 +35,8 @@ else()
 endif()
 
 # The kernels and their C interface as a library of its own, for the wheel of scripts/build-cuda-wheel.sh. It has the
-# argument checks of the other folders compiled in, and needs only libc, libm and the driver, which it loads itself.
+# argument checks of the other folders compiled in, and needs only glibc, libgcc and the driver, which it loads itself.
+# A static libgcc would need glibc 2.35, which Red Hat 9 does not have.
 if(ADDNORM_CUDA)
   set(checks base/fmt base/names base/require kernels/aliasing kernels/argument_memory kernels/check c/call c/cuda)
   list(TRANSFORM checks PREPEND ${PROJECT_SOURCE_DIR}/src/)
@@ -48,8 +49,7 @@ if(ADDNORM_CUDA)
                ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES}/../lib)
   target_link_libraries(addnorm_cuda_shared PRIVATE addnorm_options fmt_headers ${ADDNORM_CUDART} ${CMAKE_DL_LIBS} rt)
   set(map ${PROJECT_SOURCE_DIR}/python/cuda/library.map)
-  target_link_options(addnorm_cuda_shared PRIVATE LINKER:--version-script=${map} LINKER:--gc-sections
-                      -static-libstdc++ -static-libgcc)
+  target_link_options(addnorm_cuda_shared PRIVATE LINKER:--version-script=${map} LINKER:--gc-sections -static-libstdc++)
   set_target_properties(addnorm_cuda_shared PROPERTIES OUTPUT_NAME addnorm_cuda LINK_DEPENDS ${map})
 endif()
 if(ADDNORM_TESTS)

@@ -32,9 +32,9 @@
 extern "C" {
 #endif
 
-/// Fails with the reason unless `device`, by CUDA's number, can run the kernels for rows of so many
-/// features. 0 lanes: add_norm; 2 or 4: lanes. Whether the build has code for the device is checked
-/// only for the current device.
+/// Fails with the reason unless a device can run the kernels. `device` is CUDA's number, `features`
+/// the width of rows, and `lanes` is 2, 4, or 0 for add_norm. Whether the build has code for the
+/// device is checked only for the current device.
 ADDNORM_API addnorm_status addnorm_cuda_supports(int32_t device, size_t features, size_t lanes);
 
 /// Returns the error message of this thread's last failed call, like addnorm_last_error().

@@ -44,9 +44,9 @@ constexpr bool check_storage() {
 
 /// Returns whether this build has the kernels and the current device can run them.
 ADDNORM_API bool available();
-/// Throws an Error with the reason unless `device`, by CUDA's number, can run the kernels for rows
-/// of so many features. 0 lanes: add_norm; 2 or 4: lanes. Whether the build has code for the device
-/// is checked only for the current device.
+/// Throws an Error with the reason unless a device can run the kernels. `device` is CUDA's number,
+/// `features` the width of rows, and `lanes` is 2, 4, or 0 for add_norm. Whether the build has code
+/// for the device is checked only for the current device.
 ADDNORM_API void check_support(int device, std::size_t features, std::size_t lanes = 0);
 
 /// add_norm_forward of norm.h on the GPU.
