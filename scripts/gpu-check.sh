@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Checks everything that needs an NVIDIA GPU, in at most 8 minutes on 16 cores, and prints one table of results:
 #   scripts/gpu-check.sh [JOBS]
-# It builds and runs the CUDA tests, builds the wheel addnorm-cuda and calls its library, runs the Python tests of
-# addnorm.torch on CUDA if PyTorch sees the GPU, and runs the benchmarks of docs/kernels-gpu.md. Output goes to
+# It builds the wheel addnorm-cuda and calls its library, builds and runs the CUDA tests, runs the benchmarks of
+# docs/kernels-gpu.md, and the Python tests of addnorm.torch on CUDA if PyTorch sees the GPU. Output goes to
 # build/gpu-check. The exit status is 1 if a check failed. Without a GPU nothing is run.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -72,8 +72,10 @@ torch_tests() {
     echo "Python has no PyTorch that sees the GPU"
     return 77
   fi
-  PYTHONPATH=$PWD/build/release/python:$PWD/python/cuda python3 -B -m pytest -q -p no:cacheprovider \
-    tests/python/torch_cuda_test.py
+  cmake --preset release -DADDNORM_PYTHON=ON -DADDNORM_INSTRUCTION_SETS=native &&
+    cmake --build --preset release --target addnorm_python --parallel "$jobs" &&
+    PYTHONPATH=$PWD/build/release/python:$(echo "$PWD"/$out/venv/lib/python3*/site-packages) \
+      python3 -B -m pytest -q -p no:cacheprovider tests/python/torch_cuda_test.py
 }
 
 export -f build call_wheel torch_tests
