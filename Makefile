@@ -3,20 +3,20 @@
 SHELL   = /bin/bash
 PROGRAM = build/release/bin/addnorm
 SOURCES = $(shell find $(wildcard include src apps tests bench examples fuzz python) -name '*.h' -o -name '*.cc' -o -name '*.c' -o -name '*.cu' -o -name '*.cuh')
-CUDA    = $(addprefix src/kernels/cuda/,cuda.cc add_norm_test.cc lanes_test.cc)
+CUDA    = $(addprefix src/kernels/cuda/,cuda.cc add_norm_test.cc c_interface_test.cc lanes_test.cc)
 TIDY    = $(filter-out apps/wasm/% apps/cli/mpi_communicator.cc $(CUDA),$(filter src/%.cc apps/%.cc,$(SOURCES)))
 NPM     = scripts/with-node.sh npm --prefix web
 NODE_MODULES = web/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve tutorial network site test test-all debian clang bench docs format lint package wheel sbom sanitize tsan valgrind clean mpi fuzz attack neon avx512 odr page module \
+.PHONY: help run serve tutorial network site test test-all debian clang bench docs format lint package wheel cuda-wheel sbom sanitize tsan valgrind clean mpi fuzz attack neon avx512 odr page module \
         packages packages-avx512 packages-bench packages-browser packages-deb packages-docs packages-lint packages-mpi \
         packages-neon packages-python packages-web packages-wheel
 .NOTPARALLEL:  # several goals build in one folder
 .PRECIOUS: build/%/build.ninja
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 # Only the kernels that this computer uses; `make test` adds the others.
 run serve: CONFIGURE = -DADDNORM_INSTRUCTION_SETS=native
@@ -70,6 +70,9 @@ package: packages-deb packages-python build/release/build.ninja page ## make the
 
 wheel: packages-wheel ## make a wheel of the Python package that needs nothing of this machine, in build/wheels
 	@scripts/build-wheel.sh
+
+cuda-wheel: packages ## make the wheel of the kernels for NVIDIA GPUs, in build/cuda-wheels; it needs no GPU
+	@scripts/build-cuda-wheel.sh
 
 sbom: packages ## list the code of others that is in program, page and wheel, as CycloneDX: build/sbom.json
 	@mkdir -p build && scripts/third_party.py sbom > build/sbom.json

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Lists the third-party code in our products.
 
-    scripts/third_party.py sbom                      all components, as CycloneDX 1.5 in JSON
-    scripts/third_party.py notices {page|wheel}      the licences that must accompany a product
+    scripts/third_party.py sbom                                 all components, as CycloneDX 1.5 in JSON
+    scripts/third_party.py notices {page|wheel|cuda-wheel}      the licences that must accompany a product
 
 Versions and licence texts are those of the installed Debian packages and of web/package-lock.json.
 """
@@ -22,7 +22,7 @@ DEBIAN = {
     "libcli11-dev": ("BSD-3-Clause", {"program", "wheel"}),
     "libdnnl-dev": ("Apache-2.0", {"program"}),
     "libeigen3-dev": ("MPL-2.0", {"program", "page", "wheel"}),
-    "libfmt-dev": ("MIT", {"program", "page", "wheel"}),
+    "libfmt-dev": ("MIT", {"program", "page", "wheel", "cuda-wheel"}),
     "libhwy-dev": ("Apache-2.0 OR BSD-3-Clause", {"program", "page", "wheel"}),
     "libmicrohttpd-dev": ("LGPL-2.1-or-later", {"program"}),
     "nlohmann-json3-dev": ("MIT", {"program", "page", "wheel"}),
@@ -30,7 +30,7 @@ DEBIAN = {
     "libclang-rt-19-dev-wasm32": ("Apache-2.0 WITH LLVM-exception", {"page"}),
     "wasi-libc": ("Apache-2.0 WITH LLVM-exception AND MIT", {"page"}),
     "libgomp1": ("GPL-3.0-or-later WITH GCC-exception-3.1", {"program", "wheel"}),
-    "libstdc++6": ("GPL-3.0-or-later WITH GCC-exception-3.1", {"program", "wheel"}),
+    "libstdc++6": ("GPL-3.0-or-later WITH GCC-exception-3.1", {"program", "wheel", "cuda-wheel"}),
 }
 
 
@@ -87,7 +87,7 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["sbom"]:
             print(sbom())
-        case ["notices", ("page" | "wheel") as product]:
+        case ["notices", ("page" | "wheel" | "cuda-wheel") as product]:
             print(notices(product))
         case _:
             sys.exit(__doc__)

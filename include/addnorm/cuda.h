@@ -1,14 +1,18 @@
 #pragma once
 
-/// \file The kernels of norm.h and lanes.h on an NVIDIA GPU of compute capability 9.0 or 10.x. The
-/// calls take the same structs, with views of device memory. They check their arguments, start
-/// kernels on `stream` and return; they neither wait nor allocate.
+/// \file The kernels of norm.h and lanes.h on an NVIDIA GPU of compute capability 8.x, 9.0 or 10.x.
+/// The calls take the same structs, with views of device memory. They check their arguments, start
+/// kernels on `stream` and return; they neither wait nor allocate, and can be captured in a graph.
 ///
-/// LayerNorm and RMSNorm take up to 65,536 features, in float, BFloat16, Float16, and float with
-/// BFloat16 or Float16 (norm.h). A row has the same bits in any batch, and the gradients of
-/// parameters have the same bits in every run; neither depends on the GPU. The residual sum has the
-/// CPU's bits. Statistics are summed in float64, gradients in float32 within a thread; both differ
-/// from the CPU by rounding.
+/// LayerNorm and RMSNorm take up to 65,536 features, or 16,384 on 8.x, in float, BFloat16, Float16,
+/// and float with BFloat16 or Float16 (norm.h). A row has the same bits in any batch, and the
+/// gradients of parameters have the same bits in every run. Neither depends on the GPU, except that
+/// 8.x adds up in another order than 9.0 and 10.x: rows beyond 4,096 features in backward, lanes
+/// beyond 2,048, and the gradients of all parameters. The residual sum has the CPU's bits.
+/// Statistics are summed in float64, gradients in float32 within a thread; both differ from the CPU
+/// by rounding.
+///
+/// The code for 8.x and 10.x is compiled and was never run.
 ///
 /// In a build without CUDA (ADDNORM_CUDA=OFF) available() returns false, and the other functions
 /// throw Error.
@@ -40,6 +44,10 @@ constexpr bool check_storage() {
 
 /// Returns whether this build has the kernels and the current device can run them.
 ADDNORM_API bool available();
+/// Throws an Error with the reason unless a device can run the kernels. `device` is CUDA's number,
+/// `features` the width of rows, and `lanes` is 2, 4, or 0 for add_norm. Whether the build has code
+/// for the device is checked only for the current device.
+ADDNORM_API void check_support(int device, std::size_t features, std::size_t lanes = 0);
 
 /// add_norm_forward of norm.h on the GPU.
 template <typename Stream, typename Branch = Stream>
@@ -71,7 +79,7 @@ void add_norm_backward(const NormOptions&, const AddNormBackward<Stream, Branch>
 ADDNORM_API std::size_t add_norm_workspace(std::size_t rows, std::size_t features);
 
 /// lanes_forward of lanes.h on the GPU. x has 2 or 4 lanes and X′ as many, F at most one, y at most
-/// one. The largest number of features is 16,384.
+/// one. The largest number of features is 16,384, or 8,192 on compute capability 8.x.
 template <typename Stream, typename Branch = Stream>
 ADDNORM_API void lanes_forward(const LanesForward<Stream, Branch>& args,
                                StreamHandle stream = nullptr);

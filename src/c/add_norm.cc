@@ -1,38 +1,9 @@
 #include "kernels/add_norm.h"
 
 #include "addnorm.h"
+#include "c/add_norm.h"
 #include "c/call.h"
 #include "kernels/channel_norm.h"
-
-namespace addnorm::c {
-namespace {
-
-template <typename V>
-Scale<V> read_scale(std::string_view name, const void* data, std::size_t count,
-                    std::size_t features, const CallMemory& memory) {
-  const std::span<const V> values = memory.read_counted<V>(name, data, count);
-  if (values.empty()) return {};
-  if (count == 1) return {.constant = values[0]};
-  kernels::check_length(memory.where(), name, values, features);
-  return {.vector = values};
-}
-
-template <typename S, typename B, typename Args>
-ResidualAdd<S, B> read_residual_add(const Args& args, const CallMemory& memory) {
-  using V = Arithmetic<S>;
-  const addnorm_residual& a = args.add;
-  const std::size_t rows = args.rows, features = args.features;
-  return {
-      .x = memory.read<S>("x", a.x, rows, features, a.x_stride),
-      .branch = memory.read_optional<B>("branch", a.branch, rows, features, a.branch_stride),
-      .skip = read_scale<V>("skip", a.skip, a.skip_count, features, memory),
-      .gain = read_scale<V>("gain", a.gain, a.gain_count, features, memory),
-      .dropout = {a.dropout_probability, a.dropout_seed, a.dropout_offset},
-  };
-}
-
-}  // namespace
-}  // namespace addnorm::c
 
 using namespace addnorm;
 using namespace addnorm::c;
@@ -66,54 +37,19 @@ addnorm_status addnorm_residual_add_backward(const addnorm_residual_add_backward
 
 namespace {
 
-/// The shape of a norm's rows.
-struct NormShape {
-  NormOptions options;
-  std::size_t rows, features, positions;
-
-  template <typename Args>
-  NormShape(std::string_view where, const Args& a)
-      : options(norm_options(where, a.norm)),
-        rows(a.rows),
-        features(a.features),
-        positions(a.positions == 0 ? 1 : a.positions) {}
-
-  std::size_t sets(std::string_view where) const {
-    return kernels::count_sets(where, options, rows, features, positions);
-  }
-  std::size_t parameters() const {
-    const bool of_features = normalizes_rows(options.kind) || squashes(options.kind);
-    return of_features ? features : features / positions;
-  }
-};
-
 template <typename Args>
-StatisticsFrom statistics_from(std::string_view where, const Args& a) {
-  return choice(where, "statistics_from", a.statistics_from, StatisticsFrom::kGiven);
+std::size_t sets_of(const NormShape& shape, const Args& a, std::string_view where) {
+  return kernels::count_sets(where, shape.options, a.rows, a.features, shape.positions);
 }
 
 addnorm_status norm_forward(std::string_view where, const addnorm_add_norm_forward_args* args) {
   return call_with_storage(
       where, args, []<typename S, typename B>(const auto& a, const CallMemory& memory) {
-        using V = Arithmetic<S>;
         const NormShape shape(memory.where(), a);
         const ResidualAdd<S, B> add = read_residual_add<S, B>(a, memory);
         kernels::add_norm_forward<S, B>(
             memory.where(), shape.options,
-            {
-                .add = add,
-                .sum = memory.write_optional<S>("sum", a.sum, a.rows, a.features, a.sum_stride),
-                .gamma = memory.read<V>("gamma", a.gamma, shape.parameters()),
-                .beta = memory.read<V>("beta", a.beta, shape.parameters()),
-                .alpha = memory.read<V>("alpha", a.alpha, 1),
-                .shift = memory.read<V>("shift", a.shift, 1),
-                .y = memory.write<B>("y", a.y, a.rows, a.features, a.y_stride),
-                .statistics = memory.write<NormStatistics<V>>("statistics", a.statistics,
-                                                              shape.sets(memory.where())),
-                .positions = shape.positions,
-                .workspace = memory.write_counted<V>("workspace", a.workspace, a.workspace_size),
-                .statistics_from = statistics_from(memory.where(), a),
-            },
+            read_add_norm<S, B>(a, shape, add, sets_of(shape, a, memory.where()), memory),
             a.threads);
       });
 }
@@ -121,33 +57,11 @@ addnorm_status norm_forward(std::string_view where, const addnorm_add_norm_forwa
 addnorm_status norm_backward(std::string_view where, const addnorm_add_norm_backward_args* args) {
   return call_with_storage(
       where, args, []<typename S, typename B>(const auto& a, const CallMemory& memory) {
-        using V = Arithmetic<S>;
         const NormShape shape(memory.where(), a);
         const auto s = memory.read<S>("s", a.s, a.rows, a.features, a.s_stride);
         kernels::add_norm_backward<S, B>(
             memory.where(), shape.options,
-            {
-                .s = s,
-                .statistics = memory.read<NormStatistics<V>>("statistics", a.statistics,
-                                                             shape.sets(memory.where())),
-                .gamma = memory.read<V>("gamma", a.gamma, shape.parameters()),
-                .alpha = memory.read<V>("alpha", a.alpha, 1),
-                .shift = memory.read<V>("shift", a.shift, 1),
-                .dy = memory.read<B>("dy", a.dy, a.rows, a.features, a.dy_stride),
-                .d_residual = memory.read_optional<S>("d_residual", a.d_residual, a.rows,
-                                                      a.features, a.d_residual_stride),
-                .skip = read_scale<V>("skip", a.skip, a.skip_count, a.features, memory),
-                .dx = memory.write<S>("dx", a.dx, a.rows, a.features, a.dx_stride),
-                .d_gamma = memory.write<V>("d_gamma", a.d_gamma, shape.parameters()),
-                .d_beta = memory.write<V>("d_beta", a.d_beta, shape.parameters()),
-                .d_alpha = memory.write<V>("d_alpha", a.d_alpha, 1),
-                .d_shift = memory.write<V>("d_shift", a.d_shift, 1),
-                .workspace = memory.write_counted<V>("workspace", a.workspace, a.workspace_size),
-                .parameter_gradients = choice(memory.where(), "parameter_gradients",
-                                              a.parameter_gradients, GradientMode::kOverwrite),
-                .positions = shape.positions,
-                .statistics_from = statistics_from(memory.where(), a),
-            },
+            read_add_norm_backward<S, B>(a, shape, s, sets_of(shape, a, memory.where()), memory),
             a.threads);
       });
 }

@@ -5,7 +5,6 @@
 #include <new>
 
 #include "addnorm/error.h"
-#include "kernels/instruction_set.h"
 
 namespace addnorm::c {
 namespace {
@@ -57,18 +56,4 @@ NormOptions norm_options(std::string_view where, const addnorm_norm_options* giv
 
 const char* addnorm_last_error() {
   return addnorm::c::last_error.data();
-}
-
-const char* addnorm_version() {
-  return ADDNORM_VERSION;
-}
-
-uint32_t addnorm_version_number() {
-  return ADDNORM_VERSION_NUMBER;
-}
-
-const char* addnorm_instruction_set() {
-  const char* name = nullptr;
-  addnorm::c::guarded([&] { name = addnorm::kernels::instruction_set().data(); });
-  return name;
 }

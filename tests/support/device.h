@@ -6,11 +6,25 @@
 #include <span>
 #include <vector>
 
+#include "addnorm/cuda.h"
 #include "addnorm/float16.h"
 #include "addnorm/view.h"
 #include "kernels/cuda/error.h"
 
 namespace addnorm::testing {
+
+/// Whether the current device supports rows of so many features, of 0, 2 or 4 lanes. Without
+/// clusters it supports fewer.
+inline bool device_supports(std::size_t features, std::size_t lanes = 0) {
+  int device = 0;
+  kernels::cuda::check(cudaGetDevice(&device));
+  try {
+    cuda::check_support(device, features, lanes);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
 
 /// An array in the memory of the device.
 template <typename T>

@@ -17,6 +17,10 @@ bool available() {
   return false;
 }
 
+void check_support(int, std::size_t, std::size_t) {
+  fail_without_cuda("cuda::check_support");
+}
+
 template <typename S, typename B>
 void add_norm_forward(const NormOptions&, const AddNormForward<S, B>&, StreamHandle) {
   fail_without_cuda("cuda::add_norm_forward");

@@ -27,9 +27,9 @@ struct Chunk {
   }
 };
 
-/// The access to the rows of a call. kFast: a row is copied to shared memory while the previous row
-/// is computed. Otherwise rows are read directly.
-template <typename S, typename B, int kChunks, bool kFast>
+/// The access to the rows of a call. kStaged: a row is copied to shared memory while the previous
+/// row is computed. Otherwise rows are read directly.
+template <typename S, typename B, int kChunks, bool kFast, bool kStaged = kFast>
 class Rows {
  public:
   __device__ Rows(const AddNormBackward<S, B>& args, const Place& place, uint4* memory)
@@ -37,7 +37,7 @@ class Rows {
 
   /// Starts to copy row r, if there is such a row.
   __device__ void request(std::size_t r) {
-    if constexpr (kFast) {
+    if constexpr (kStaged) {
 #pragma unroll
       for (int c = 0; c < kChunks; ++c) {
         const std::size_t col = place_.column(c);
@@ -52,11 +52,11 @@ class Rows {
   }
   /// Waits for the row that was requested first.
   __device__ void await() {
-    if constexpr (kFast) stages_.await();
+    if constexpr (kStaged) stages_.await();
   }
   /// Makes the next row the current one.
   __device__ void release() {
-    if constexpr (kFast) stages_.release();
+    if constexpr (kStaged) stages_.release();
   }
 
   __device__ Vector<S> s(std::size_t r, int chunk) const {
@@ -77,10 +77,10 @@ class Rows {
   template <typename T>
   __device__ Vector<T> read(const MatrixView<const T>& matrix, std::size_t r, int chunk,
                             [[maybe_unused]] int part) const {
-    if constexpr (kFast) {
+    if constexpr (kStaged) {
       return stages_.template read<T>(chunk, part);
     } else {
-      return load<false>(matrix.data + r * matrix.stride, place_.column(chunk), matrix.cols);
+      return load<kFast>(matrix.data + r * matrix.stride, place_.column(chunk), matrix.cols);
     }
   }
 
@@ -90,15 +90,19 @@ class Rows {
 };
 
 /// Each thread has its columns of all rows of its block, and sums the gradients of their γ and β in
-/// registers.
-template <typename S, typename B, int kChunks, bool kFast>
+/// registers. kDirect: the kernel of kDirectBackward, for GPUs without clusters.
+template <typename S, typename B, int kChunks, bool kFast, bool kDirect>
 __global__ __launch_bounds__(
-    kBackward.row_threads,
-    kBackward.blocks[kOfType<S>]) void add_norm_backward_kernel(const NormNumbers norm,
-                                                                const AddNormBackward<S, B> args,
-                                                                const RowPlan plan) {
+    kDirect ? kDirectBackward.row_threads : kBackward.row_threads,
+    kDirect
+        ? kDirectBackward.blocks[kOfType<S>]
+        : kBackward
+              .blocks[kOfType<S>]) void add_norm_backward_kernel(const NormNumbers norm,
+                                                                 const AddNormBackward<S, B> args,
+                                                                 const RowPlan plan) {
   extern __shared__ uint4 staged[];
   __shared__ SumMemory<double, 2> memory;
+  if (kDirect && kHasClusters) return never_launched();
   const Place place(plan);
   memory.prepare(plan);
   meet_cluster(plan);
@@ -106,7 +110,7 @@ __global__ __launch_bounds__(
   const std::size_t features = args.s.cols;
   const std::size_t blocks = gridDim.x / plan.blocks;
   const std::size_t step = blocks * plan.rows;
-  Rows<S, B, kChunks, kFast> inputs(args, place, staged);
+  Rows<S, B, kChunks, kFast, kFast && !kDirect> inputs(args, place, staged);
 
   float d_gamma[kChunks][kVector] = {}, d_beta[kChunks][kVector] = {};
   int count = 0;
@@ -168,24 +172,35 @@ __global__ __launch_bounds__(
 
 template <typename S, typename B, bool kFast>
 auto kernel_of(int chunks) {
-  return chunks == 1 ? add_norm_backward_kernel<S, B, 1, kFast>
-                     : add_norm_backward_kernel<S, B, 2, kFast>;
+  switch (chunks) {
+    case 1:
+      return add_norm_backward_kernel<S, B, 1, kFast, false>;
+    case 2:
+      return add_norm_backward_kernel<S, B, 2, kFast, false>;
+    default:
+      return add_norm_backward_kernel<S, B, kDirectBackward.chunks, kFast, true>;
+  }
 }
 
 }  // namespace
 
 template <typename S, typename B>
 void launch_add_norm_backward(const NormOptions& options, const AddNormBackward<S, B>& args,
-                              const RowPlan& plan, bool fast, StreamHandle stream) {
-  const std::size_t blocks = striding_blocks(plan, args.s.rows, kBackward.blocks[kOfType<S>]);
+                              const Device& device, bool fast, StreamHandle stream) {
+  const RowPlan plan = plan_rows(args.s.cols, kBackward, kDirectBackward, device.clusters);
+  const bool direct = is_wider(plan, kBackward);
+  const std::size_t blocks =
+      striding_blocks(plan, args.s.rows, kBackward, kDirectBackward, kOfType<S>, device.clusters);
   const auto kernel =
       fast ? kernel_of<S, B, true>(plan.chunks) : kernel_of<S, B, false>(plan.chunks);
   // The memory to stage rows, or to exchange sums between the rows of a block.
   const std::size_t of_thread =
       fast ? Rows<S, B, 1, true>::RowStages::kThreadBytes : sizeof(Vector<float>);
+  // A block of kDirectBackward has one row and stages nothing.
   const auto shared = [&](int threads) { return of_thread * plan.chunks * threads; };
-  launch(kernel, plan, blocks, {shared(plan.threads * plan.rows), shared(kBackward.row_threads)},
-         stream, NormNumbers(options, args.s.cols), args, plan);
+  const SharedMemory memory{shared(plan.threads * plan.rows), shared(kBackward.row_threads)};
+  launch(kernel, plan, blocks, direct ? SharedMemory{} : memory, stream,
+         NormNumbers(options, args.s.cols), args, plan);
   const std::size_t features = args.s.cols;
   const float* const partials = args.workspace.data();
   launch_column_sums<2>({{{partials, args.d_gamma}, {partials + blocks * features, args.d_beta}}},
@@ -195,7 +210,7 @@ void launch_add_norm_backward(const NormOptions& options, const AddNormBackward<
 
 #define ADDNORM_INSTANTIATE(S, B)                                                          \
   template void launch_add_norm_backward(const NormOptions&, const AddNormBackward<S, B>&, \
-                                         const RowPlan&, bool, StreamHandle);
+                                         const Device&, bool, StreamHandle);
 ADDNORM_FOR_CUDA_STORAGES(ADDNORM_INSTANTIATE)
 #undef ADDNORM_INSTANTIATE
 

@@ -84,6 +84,16 @@ void launch_add_norm_forward(const NormOptions& options, const AddNormForward<S,
   launch(kernel, plan, groups, {}, stream, NormNumbers(options, args.y.cols), args, plan);
 }
 
+bool has_code(const Device& device) {
+  cudaFuncAttributes attributes{};
+  const auto kernel = add_norm_forward_kernel<float, float, 1, true>;
+  const bool found = cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess;
+  if (!found) cudaGetLastError();  // it does not concern later calls
+  // Code for GPUs without clusters is not for GPUs with clusters, although the driver could
+  // compile its PTX for them.
+  return found && (attributes.ptxVersion >= 90) == device.clusters;
+}
+
 #define ADDNORM_INSTANTIATE(S, B)                                                        \
   template void launch_add_norm_forward(const NormOptions&, const AddNormForward<S, B>&, \
                                         const RowPlan&, bool, StreamHandle);

@@ -2,7 +2,11 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdint>
+#include <optional>
 
 #include "kernels/add_norm.h"
 #include "kernels/cuda/error.h"
@@ -12,8 +16,84 @@
 namespace addnorm::kernels::cuda {
 namespace {
 
+constexpr std::size_t kHopperMemory = 227 << 10;  // of a block, in bytes; 12.x does not have it
+
+/// Returns the properties of a device, or nothing if the driver has no such device.
+std::optional<Device> query(int device, int* capability) {
+  int major = 0, minor = 0, shared = 0;
+  const auto read = [device](int* value, cudaDeviceAttr attribute) {
+    return cudaDeviceGetAttribute(value, attribute, device) == cudaSuccess;
+  };
+  if (!read(&major, cudaDevAttrComputeCapabilityMajor) ||
+      !read(&minor, cudaDevAttrComputeCapabilityMinor) ||
+      !read(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin)) {
+    cudaGetLastError();  // it does not concern later calls
+    return {};
+  }
+  *capability = 10 * major + minor;
+  return Device{.clusters = major >= 9, .shared_memory = static_cast<std::size_t>(shared)};
+}
+
+/// Throws unless the kernels of this build run on the device.
+Device check_device(std::string_view where, int number) {
+  int driver = 0, count = 0;
+  check(cudaDriverGetVersion(&driver));
+  require(driver > 0, "{}: there is no GPU to run on: no CUDA driver is installed", where);
+  require(driver / 1000 >= CUDART_VERSION / 1000,
+          "{}: the driver is for CUDA {}.{}, must be for {}.0 or above", where, driver / 1000,
+          driver % 1000 / 10, CUDART_VERSION / 1000);
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess) cudaGetLastError();  // it does not concern later calls
+  require(status == cudaSuccess, "{}: there is no GPU to run on: {}", where,
+          cudaGetErrorString(status));
+  require(number >= 0 && number < count, "{}: the device is {}, must be 0 to {}", where, number,
+          count - 1);
+  int capability = 0;
+  const std::optional<Device> device = query(number, &capability);
+  require(device.has_value(), "{}: device {} does not answer", where, number);
+  require(capability >= 80 && (capability < 90 || device->shared_memory >= kHopperMemory),
+          "{}: device {} has compute capability {}.{}, must have 8.x, 9.0 or 10.x", where, number,
+          capability / 10, capability % 10);
+  int current = 0;
+  check(cudaGetDevice(&current));
+  require(current != number || has_code(*device),
+          "{}: this build has no code for compute capability {}.{}; CMake's "
+          "-DADDNORM_CUDA_ARCHITECTURES adds it",
+          where, capability / 10, capability % 10);
+  return *device;
+}
+
+/// Returns the current device's properties. The first call for a device checks them, and later
+/// calls remember them. Nothing here waits for the device.
+Device current_device(std::string_view where) {
+  constexpr int kRemembered = 64;
+  static std::array<std::atomic<std::size_t>, kRemembered> shared_memory{};  // 0: not checked yet
+  static std::array<std::atomic<bool>, kRemembered> clusters{};
+  int number = 0;
+  const cudaError_t status = cudaGetDevice(&number);
+  if (status != cudaSuccess) return check_device(where, 0);
+  if (number < kRemembered) {
+    if (const std::size_t bytes = shared_memory[number].load(std::memory_order_acquire)) {
+      return {.clusters = clusters[number], .shared_memory = bytes};
+    }
+  }
+  const Device device = check_device(where, number);
+  if (number < kRemembered) {
+    clusters[number] = device.clusters;
+    shared_memory[number].store(device.shared_memory, std::memory_order_release);
+  }
+  return device;
+}
+
 void check_features(std::string_view where, std::size_t features, std::size_t most) {
   require(features <= most, "{}: there are {} features, must be at most {}", where, features, most);
+}
+/// Throws unless a block holds a row, where there are no clusters.
+void check_features(std::string_view where, std::size_t features, const Device& device,
+                    std::size_t most_of_block) {
+  require(device.clusters || features <= most_of_block,
+          "{}: there are {} features, must be at most {} on a GPU of compute capability 8.x", where,
+          features, most_of_block);
 }
 
 void check_supported(std::string_view where, const NormOptions& options, std::size_t features) {
@@ -96,13 +176,21 @@ namespace addnorm::cuda {
 using namespace kernels::cuda;
 
 bool available() {
-  constexpr int kSharedMemory = 227 << 10;  // for a block; 12.x does not have it
-  int device = 0, major = 0, shared = 0;
-  return cudaGetDevice(&device) == cudaSuccess &&
-         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
-         cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) ==
-             cudaSuccess &&
-         major >= 9 && shared >= kSharedMemory;
+  try {
+    current_device("cuda::available");
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+void check_support(int device, std::size_t features, std::size_t lanes) {
+  constexpr const char* kWhere = "cuda::check_support";
+  require(lanes == 0 || lanes == 2 || lanes == 4, "{}: there are {} lanes, must be 0, 2 or 4",
+          kWhere, lanes);
+  check_features(kWhere, features, lanes == 0 ? kMostFeatures : kMostLaneFeatures);
+  check_features(kWhere, features, check_device(kWhere, device),
+                 lanes == 0 ? kMostFeaturesOfBlock : kMostLaneFeaturesOfBlock);
 }
 
 template <typename S, typename B>
@@ -112,6 +200,7 @@ void add_norm_forward(const NormOptions& options, const AddNormForward<S, B>& ar
   kernels::check_add_norm_forward(kWhere, options, args);
   check_supported(kWhere, options, args.y.cols);
   if (args.y.rows == 0) return;
+  check_features(kWhere, args.y.cols, current_device(kWhere), kMostFeaturesOfBlock);
   launch_add_norm_forward(options, args, plan_rows(args.y.cols, kForward), is_fast(args), stream);
 }
 
@@ -122,12 +211,19 @@ void add_norm_backward(const NormOptions& options, const AddNormBackward<S, B>& 
   check_supported(kWhere, options, args.s.cols);
   kernels::check_add_norm_backward(kWhere, options, args,
                                    add_norm_workspace(args.s.rows, args.s.cols));
-  launch_add_norm_backward(options, args, plan_rows(args.s.cols, kBackward), is_fast(args), stream);
+  const Device device = current_device(kWhere);
+  check_features(kWhere, args.s.cols, device, kMostFeaturesOfBlock);
+  launch_add_norm_backward(options, args, device, is_fast(args), stream);
 }
 
 std::size_t add_norm_workspace(std::size_t rows, std::size_t features) {
   check_features("cuda::add_norm_workspace", features, kMostFeatures);
-  return 2 * features * striding_blocks(plan_rows(features, kBackward), rows, kBackward.blocks[0]);
+  const auto blocks = [&](bool clusters) {
+    const RowPlan plan = plan_rows(features, kBackward, kDirectBackward, clusters);
+    return striding_blocks(plan, rows, kBackward, kDirectBackward, 0, clusters);
+  };
+  const bool fits_block = features <= kMostFeaturesOfBlock;
+  return 2 * features * std::max(blocks(true), fits_block ? blocks(false) : 0);
 }
 
 template <typename S, typename B>
@@ -136,8 +232,9 @@ void lanes_forward(const LanesForward<S, B>& args, StreamHandle stream) {
   kernels::check_lanes_forward(kWhere, args);
   check_supported(kWhere, args);
   if (args.x.rows == 0) return;
-  launch_lanes_forward(without_empty(args), plan_rows(args.x.features, kLanesForward),
-                       is_fast(args), stream);
+  const Device device = current_device(kWhere);
+  check_features(kWhere, args.x.features, device, kMostLaneFeaturesOfBlock);
+  launch_lanes_forward(without_empty(args), device, is_fast(args), stream);
 }
 
 template <typename S, typename B>
@@ -155,14 +252,21 @@ void lanes_backward(const LanesBackward<S, B>& args, StreamHandle stream) {
   LanesBackward<S, B> wanted = args;
   wanted.forward = without_empty(args.forward);
   if (args.d_branch.lanes == 0) wanted.d_branch = {};
-  launch_lanes_backward(wanted, plan_rows(x.features, kLanesBackward), is_fast(args), stream);
+  const Device device = current_device(kWhere);
+  check_features(kWhere, x.features, device, kMostLaneFeaturesOfBlock);
+  launch_lanes_backward(wanted, device, is_fast(args), stream);
 }
 
 std::size_t lanes_workspace(std::size_t rows, std::size_t lanes, std::size_t features) {
   check_features("cuda::lanes_workspace", features, kMostLaneFeatures);
-  const RowPlan plan = plan_rows(features, kLanesBackward);
-  const std::size_t mixes = static_cast<std::size_t>(plan.rows) * (lanes * lanes + 2 * lanes);
-  return striding_blocks(plan, rows, kLanesBackward.blocks[0]) * (2 * features + mixes);
+  const auto values = [&](bool clusters) {
+    const RowPlan plan = plan_rows(features, kLanesBackward, kDirectLanes, clusters);
+    const std::size_t mixes = static_cast<std::size_t>(plan.rows) * (lanes * lanes + 2 * lanes);
+    return striding_blocks(plan, rows, kLanesBackward, kDirectLanes, 0, clusters) *
+           (2 * features + mixes);
+  };
+  const bool fits_block = features <= kMostLaneFeaturesOfBlock;
+  return std::max(values(true), fits_block ? values(false) : 0);
 }
 
 #define ADDNORM_INSTANTIATE(S, B) ADDNORM_INSTANTIATE_CUDA(S, B)

@@ -97,9 +97,26 @@ __device__ float first_of_read(const LanesForward<S, B>& args, const Mixes<N>& m
   return Mixed<S, N>(mixes, x, f).z[0];
 }
 
-/// The access to the rows of a call. kFast: a row is copied to shared memory while the previous row
-/// is computed. Otherwise rows are read directly.
-template <typename S, typename B, int N, bool kIsBackward, bool kFast>
+/// Whether the kernels of lanes read rows directly: those of kDirectLanes, for GPUs without
+/// clusters. They do if the rows do not begin at multiples of 16 bytes, or a block of kLanesForward
+/// or kLanesBackward does not hold a row, or shared memory (`staged` bytes of a block) does not
+/// hold two rows.
+inline bool reads_directly(const Device& device, const RowPlan& plan, bool fast,
+                           std::size_t staged) {
+  if (device.clusters) return false;
+  return !fast || is_wider(plan, kLanesForward) || staged > device.shared_memory;
+}
+static_assert(kLanesForward.row_threads == kLanesBackward.row_threads);
+
+/// Whether a kernel of lanes is launched on GPUs of the generation that is compiled for.
+template <bool kFast, bool kDirect>
+inline constexpr bool kIsLaunched = kHasClusters ? !kDirect : kFast || kDirect;
+
+inline constexpr int kDirectWarps = kDirectLanes.row_threads / 32;
+
+/// The access to the rows of a call. kStaged: a row is copied to shared memory while the previous
+/// row is computed. Otherwise rows are read directly.
+template <typename S, typename B, int N, bool kIsBackward, bool kFast, bool kStaged = kFast>
 class LaneRows {
  public:
   __device__ LaneRows(const LanesForward<S, B>& args, LanesView<const S> d_sum,
@@ -108,7 +125,7 @@ class LaneRows {
 
   /// Starts to copy row r, if there is such a row.
   __device__ void request(std::size_t r) {
-    if constexpr (kFast) {
+    if constexpr (kStaged) {
       if (r < args_.x.rows && col_ < args_.x.features) {
         copy<N>(args_.x, r, 0);
         copy<1>(args_.branch, r, kBranch);
@@ -122,11 +139,11 @@ class LaneRows {
   }
   /// Waits for the row that was requested first.
   __device__ void await() {
-    if constexpr (kFast) stages_.await();
+    if constexpr (kStaged) stages_.await();
   }
   /// Makes the next row the current one.
   __device__ void release() {
-    if constexpr (kFast) stages_.release();
+    if constexpr (kStaged) stages_.release();
   }
 
   __device__ void x(std::size_t r, int lane, float (&values)[kVector]) const {
@@ -173,8 +190,11 @@ class LaneRows {
   __device__ void read(const LanesView<const T>& view, std::size_t r, int lane,
                        [[maybe_unused]] int part, float (&values)[kVector]) const {
     if (view.empty()) return Vector<T>::zero().unpack(values);
-    if constexpr (kFast) {
+    if constexpr (kStaged) {
       stages_.template read<T>(0, part + lane * Vector<T>::kParts).unpack(values);
+    } else if constexpr (kFast) {  // threads without columns read column 0, which does not count
+      const std::size_t in_row = col_ < view.features ? col_ : 0;
+      load<true>(lane_row(view, r, lane), in_row, view.features).unpack(values);
     } else {
       load<false>(lane_row(view, r, lane), col_, view.features).unpack(values);
     }

@@ -38,16 +38,20 @@ struct Partials {
 };
 
 /// kEachRow: some mixes, and so their gradients, have numbers for each row.
-template <typename S, typename B, int N, bool kFast, bool kEachRow>
+template <typename S, typename B, int N, bool kFast, bool kEachRow, bool kDirect>
 __global__ __launch_bounds__(
-    kLanesBackward.row_threads,
-    kLanesBackward.blocks[kOfType<S>]) void lanes_backward_kernel(const NormNumbers norm,
+    kDirect ? kDirectLanes.row_threads : kLanesBackward.row_threads,
+    kDirect ? kDirectLanes.blocks[kOfType<S>]
+            : kLanesBackward
+                  .blocks[kOfType<S>]) void lanes_backward_kernel(const NormNumbers norm,
                                                                   const LanesBackward<S, B> args,
                                                                   const RowPlan plan,
                                                                   const Partials partials) {
   extern __shared__ uint4 staged[];
-  __shared__ SumMemory<double, 2> memory;
-  __shared__ SumMemory<float, kMixNumbers<N>> mix_memory;
+  constexpr int kWarps = kDirect ? kDirectWarps : kMostWarps;
+  __shared__ SumMemory<double, 2, kWarps> memory;
+  __shared__ SumMemory<float, kMixNumbers<N>, kWarps> mix_memory;
+  if (!kIsLaunched<kFast, kDirect>) return never_launched();
   const LanesForward<S, B>& forward = args.forward;
   const Place place(plan);
   memory.prepare(plan);
@@ -61,7 +65,8 @@ __global__ __launch_bounds__(
   const bool inside = col < features;
   const std::size_t in_row = inside ? col : 0;  // threads without columns read column 0
   float* const totals = partials.mixes + (place.block() * plan.rows + place.row) * kMixNumbers<N>;
-  LaneRows<S, B, N, true, kFast> inputs(forward, args.d_sum, args.dy, col, staged);
+  LaneRows<S, B, N, true, kFast, kFast && !kDirect> inputs(forward, args.d_sum, args.dy, col,
+                                                           staged);
 
   float d_gamma[1][kVector] = {}, d_beta[1][kVector] = {};
   float d_mixes[kMixNumbers<N>] = {};
@@ -180,30 +185,40 @@ __global__ __launch_bounds__(
 }
 
 template <typename S, typename B, int N>
-void launch_lanes_backward(const LanesBackward<S, B>& args, const RowPlan& plan, bool fast,
+void launch_lanes_backward(const LanesBackward<S, B>& args, const Device& device, bool fast,
                            StreamHandle stream) {
-  constexpr int kResident = kLanesBackward.blocks[kOfType<S>];
   const std::size_t features = args.forward.x.features;
-  const std::size_t blocks = striding_blocks(plan, args.forward.x.rows, kResident);
+  const RowPlan plan = plan_rows(features, kLanesBackward, kDirectLanes, device.clusters);
+  const std::size_t blocks = striding_blocks(plan, args.forward.x.rows, kLanesBackward,
+                                             kDirectLanes, kOfType<S>, device.clusters);
   using Rows = LaneRows<S, B, N, true, true>;
+  constexpr std::size_t kStaged = Rows::RowStages::kThreadBytes;
+  constexpr std::size_t kSums =
+      sizeof(SumMemory<double, 2>) + sizeof(SumMemory<float, kMixNumbers<N>>);
+  const bool direct =
+      reads_directly(device, plan, fast, kStaged * kLanesBackward.row_threads + kSums);
   const auto any_mix = [&](auto is_one) {
     return is_one(args.d_carry) || is_one(args.d_write) || is_one(args.d_read);
   };
   const auto sums_rows = [](const MatrixView<float>& d) { return !d.empty() && d.rows == 1; };
   const bool of_all_rows = any_mix(sums_rows);
   const bool of_each_row = any_mix([](const auto& d) { return !d.empty() && d.rows > 1; });
-  const auto kernel = fast ? (of_each_row ? lanes_backward_kernel<S, B, N, true, true>
-                                          : lanes_backward_kernel<S, B, N, true, false>)
-                           : lanes_backward_kernel<S, B, N, false, true>;
-  const std::size_t of_thread = fast ? Rows::RowStages::kThreadBytes : sizeof(Vector<float>);
+  const auto kernel = direct ? (fast ? lanes_backward_kernel<S, B, N, true, true, true>
+                                     : lanes_backward_kernel<S, B, N, false, true, true>)
+                      : fast ? (of_each_row ? lanes_backward_kernel<S, B, N, true, true, false>
+                                            : lanes_backward_kernel<S, B, N, true, false, false>)
+                             : lanes_backward_kernel<S, B, N, false, true, false>;
+  // The memory to stage rows, or to exchange sums between the rows of a block.
+  const std::size_t of_thread = fast && !direct ? kStaged : sizeof(Vector<float>);
   const auto shared = [&](int threads) { return of_thread * threads; };
+  const SharedMemory memory{shared(plan.threads * plan.rows), shared(kLanesBackward.row_threads)};
+  const bool needs_memory = !is_wider(plan, kLanesBackward);  // a wider block has one row
   float* const workspace = args.workspace.data();
   const Partials partials{workspace, workspace + blocks * features,
                           of_all_rows ? workspace + 2 * blocks * features : nullptr};
   const bool any_row = args.forward.x.rows > 0;  // else all sums are 0
   if (any_row) {
-    launch(kernel, plan, blocks,
-           {shared(plan.threads * plan.rows), shared(kLanesBackward.row_threads)}, stream,
+    launch(kernel, plan, blocks, needs_memory ? memory : SharedMemory{}, stream,
            NormNumbers(args.forward.norm.value_or(NormOptions{}), features), args, plan, partials);
   }
   const float factor = args.forward.norm ? static_cast<float>(args.forward.norm->output_scale) : 1;
@@ -223,17 +238,17 @@ void launch_lanes_backward(const LanesBackward<S, B>& args, const RowPlan& plan,
 }  // namespace
 
 template <typename S, typename B>
-void launch_lanes_backward(const LanesBackward<S, B>& args, const RowPlan& plan, bool fast,
+void launch_lanes_backward(const LanesBackward<S, B>& args, const Device& device, bool fast,
                            StreamHandle stream) {
   if (args.forward.x.lanes == 2) {
-    launch_lanes_backward<S, B, 2>(args, plan, fast, stream);
+    launch_lanes_backward<S, B, 2>(args, device, fast, stream);
   } else {
-    launch_lanes_backward<S, B, 4>(args, plan, fast, stream);
+    launch_lanes_backward<S, B, 4>(args, device, fast, stream);
   }
 }
 
-#define ADDNORM_INSTANTIATE(S, B)                                                            \
-  template void launch_lanes_backward(const LanesBackward<S, B>&, const RowPlan&, bool fast, \
+#define ADDNORM_INSTANTIATE(S, B)                                                           \
+  template void launch_lanes_backward(const LanesBackward<S, B>&, const Device&, bool fast, \
                                       StreamHandle);
 ADDNORM_FOR_CUDA_STORAGES(ADDNORM_INSTANTIATE)
 #undef ADDNORM_INSTANTIATE

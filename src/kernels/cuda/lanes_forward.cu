@@ -6,14 +6,17 @@ namespace {
 
 /// X′ and R·X′ of a row stay in registers until the row's sums are complete; meanwhile the next row
 /// is copied.
-template <typename S, typename B, int N, bool kFast>
+template <typename S, typename B, int N, bool kFast, bool kDirect>
 __global__ __launch_bounds__(
-    kLanesForward.row_threads,
-    kLanesForward.blocks[kOfType<S>]) void lanes_forward_kernel(const NormNumbers norm,
-                                                                const LanesForward<S, B> args,
-                                                                const RowPlan plan) {
+    kDirect ? kDirectLanes.row_threads : kLanesForward.row_threads,
+    kDirect
+        ? kDirectLanes.blocks[kOfType<S>]
+        : kLanesForward.blocks[kOfType<S>]) void lanes_forward_kernel(const NormNumbers norm,
+                                                                      const LanesForward<S, B> args,
+                                                                      const RowPlan plan) {
   extern __shared__ uint4 staged[];
-  __shared__ SumMemory<double, 2> memory;
+  __shared__ SumMemory<double, 2, kDirect ? kDirectWarps : kMostWarps> memory;
+  if (!kIsLaunched<kFast, kDirect>) return never_launched();
   const Place place(plan);
   memory.prepare(plan);
   meet_cluster(plan);
@@ -23,7 +26,7 @@ __global__ __launch_bounds__(
   const std::size_t col = place.column(0);
   const bool inside = col < features;
   const std::size_t in_row = inside ? col : 0;  // threads without columns read column 0
-  LaneRows<S, B, N, false, kFast> inputs(args, {}, {}, col, staged);
+  LaneRows<S, B, N, false, kFast, kFast && !kDirect> inputs(args, {}, {}, col, staged);
 
   int count = 0;
   const std::size_t first = place.block() * plan.rows;
@@ -74,34 +77,39 @@ __global__ __launch_bounds__(
 }
 
 template <typename S, typename B, int N>
-void launch_lanes_forward(const LanesForward<S, B>& args, const RowPlan& plan, bool fast,
+void launch_lanes_forward(const LanesForward<S, B>& args, const Device& device, bool fast,
                           StreamHandle stream) {
-  constexpr int kResident = kLanesForward.blocks[kOfType<S>];
-  const auto kernel =
-      fast ? lanes_forward_kernel<S, B, N, true> : lanes_forward_kernel<S, B, N, false>;
+  const RowPlan plan = plan_rows(args.x.features, kLanesForward, kDirectLanes, device.clusters);
   using Rows = LaneRows<S, B, N, false, true>;
-  const auto shared = [&](int threads) {
-    return fast ? Rows::RowStages::kThreadBytes * threads : 0;
-  };
-  launch(kernel, plan, striding_blocks(plan, args.x.rows, kResident),
-         {shared(plan.threads * plan.rows), shared(kLanesForward.row_threads)}, stream,
-         NormNumbers(args.norm.value_or(NormOptions{}), args.x.features), args, plan);
+  constexpr std::size_t kStaged = Rows::RowStages::kThreadBytes;
+  const bool direct = reads_directly(
+      device, plan, fast, kStaged * kLanesForward.row_threads + sizeof(SumMemory<double, 2>));
+  const auto kernel = direct ? (fast ? lanes_forward_kernel<S, B, N, true, true>
+                                     : lanes_forward_kernel<S, B, N, false, true>)
+                             : (fast ? lanes_forward_kernel<S, B, N, true, false>
+                                     : lanes_forward_kernel<S, B, N, false, false>);
+  const auto shared = [&](int threads) { return fast && !direct ? kStaged * threads : 0; };
+  launch(
+      kernel, plan,
+      striding_blocks(plan, args.x.rows, kLanesForward, kDirectLanes, kOfType<S>, device.clusters),
+      {shared(plan.threads * plan.rows), shared(kLanesForward.row_threads)}, stream,
+      NormNumbers(args.norm.value_or(NormOptions{}), args.x.features), args, plan);
 }
 
 }  // namespace
 
 template <typename S, typename B>
-void launch_lanes_forward(const LanesForward<S, B>& args, const RowPlan& plan, bool fast,
+void launch_lanes_forward(const LanesForward<S, B>& args, const Device& device, bool fast,
                           StreamHandle stream) {
   if (args.x.lanes == 2) {
-    launch_lanes_forward<S, B, 2>(args, plan, fast, stream);
+    launch_lanes_forward<S, B, 2>(args, device, fast, stream);
   } else {
-    launch_lanes_forward<S, B, 4>(args, plan, fast, stream);
+    launch_lanes_forward<S, B, 4>(args, device, fast, stream);
   }
 }
 
-#define ADDNORM_INSTANTIATE(S, B)                                                          \
-  template void launch_lanes_forward(const LanesForward<S, B>&, const RowPlan&, bool fast, \
+#define ADDNORM_INSTANTIATE(S, B)                                                         \
+  template void launch_lanes_forward(const LanesForward<S, B>&, const Device&, bool fast, \
                                      StreamHandle);
 ADDNORM_FOR_CUDA_STORAGES(ADDNORM_INSTANTIATE)
 #undef ADDNORM_INSTANTIATE

@@ -16,6 +16,7 @@
 namespace addnorm::kernels::cuda {
 namespace {
 
+using testing::device_supports;
 using testing::DeviceArray;
 using testing::doubles;
 using ::testing::HasSubstr;
@@ -212,10 +213,10 @@ TYPED_TEST_SUITE(CudaLanes, testing::DeviceStorages);
 
 TYPED_TEST(CudaLanes, EqualTheReferenceForEveryShape) {
   for (const std::size_t features :
-       {7, 8, 9, 40, 64, 100, 256, 1000, 1024, 2048, 4096, 10000, 16384}) {
+       {7, 8, 9, 40, 64, 100, 256, 1000, 1024, 2048, 4096, 8192, 10000, 16384}) {
     for (const std::size_t rows : {1, 3, 40}) {
       for (const std::size_t lanes : {2, 4}) {
-        if (rows * features > 50'000) continue;
+        if (rows * features > 50'000 || !device_supports(features, lanes)) continue;
         SCOPED_TRACE(fmt::format("{} × {} × {}", rows, lanes, features));
         typename TestFixture::OneCase c({.rows = rows, .features = features, .lanes = lanes});
         c.run();
@@ -251,8 +252,12 @@ TYPED_TEST(CudaLanes, EqualTheReferenceWhateverIsThere) {
 TYPED_TEST(CudaLanes, GiveARowTheSameBitsInAnyBatchAndRun) {
   using C = typename TestFixture::OneCase;
   // The numbers of rows give each block several rows, one after the other.
-  for (const auto& [rows, features] :
-       {std::pair<std::size_t, std::size_t>{20'000, 64}, {900, 1024}, {300, 4096}, {70, 16384}}) {
+  for (const auto& [rows, features] : {std::pair<std::size_t, std::size_t>{20'000, 64},
+                                       {900, 1024},
+                                       {300, 4096},
+                                       {150, 8192},
+                                       {70, 16384}}) {
+    if (!device_supports(features, 4)) continue;
     SCOPED_TRACE(fmt::format("{} × {}", rows, features));
     C all({.rows = rows, .features = features});
     all.run();

@@ -21,14 +21,18 @@ void launch_add_norm_forward(const NormOptions& options, const AddNormForward<S,
                              const RowPlan& plan, bool fast, StreamHandle stream);
 template <typename S, typename B>
 void launch_add_norm_backward(const NormOptions& options, const AddNormBackward<S, B>& args,
-                              const RowPlan& plan, bool fast, StreamHandle stream);
+                              const Device& device, bool fast, StreamHandle stream);
 /// Launches the kernel for 2 or 4 lanes.
 template <typename S, typename B>
-void launch_lanes_forward(const LanesForward<S, B>& args, const RowPlan& plan, bool fast,
+void launch_lanes_forward(const LanesForward<S, B>& args, const Device& device, bool fast,
                           StreamHandle stream);
 template <typename S, typename B>
-void launch_lanes_backward(const LanesBackward<S, B>& args, const RowPlan& plan, bool fast,
+void launch_lanes_backward(const LanesBackward<S, B>& args, const Device& device, bool fast,
                            StreamHandle stream);
+
+/// Returns whether the build has code for the current device: compiled for its generation, or PTX
+/// of it that the driver compiles.
+bool has_code(const Device& device);
 
 }  // namespace addnorm::kernels::cuda
 

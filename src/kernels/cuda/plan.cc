@@ -22,16 +22,29 @@ RowPlan plan_rows(std::size_t features, const KernelShape& shape) {
   return plan;
 }
 
-std::size_t striding_blocks(const RowPlan& plan, std::size_t rows, int resident) {
+RowPlan plan_rows(std::size_t features, const KernelShape& shape, const KernelShape& direct,
+                  bool clusters) {
+  const std::size_t of_block = std::size_t{kVector} * shape.row_threads * shape.chunks;
+  return plan_rows(features, clusters || features <= of_block ? shape : direct);
+}
+
+std::size_t striding_blocks(const RowPlan& plan, std::size_t rows, int resident, bool clusters) {
   // A cluster lies within a group of multiprocessors and need not fill it. These are the
   // multiprocessors that clusters of 4, 8 and 16 blocks can use.
-  const std::size_t multiprocessors = plan.blocks <= 2   ? 132
+  const std::size_t multiprocessors = !clusters          ? 108
+                                      : plan.blocks <= 2 ? 132
                                       : plan.blocks == 4 ? 124
                                       : plan.blocks == 8 ? 120
                                                          : 112;
-  const std::size_t clusters = multiprocessors * static_cast<std::size_t>(resident) / plan.blocks;
+  const std::size_t most = multiprocessors * static_cast<std::size_t>(resident) / plan.blocks;
   const std::size_t groups = (rows + plan.rows - 1) / static_cast<std::size_t>(plan.rows);
-  return std::clamp(groups, std::size_t{1}, clusters);
+  return std::clamp(groups, std::size_t{1}, most);
+}
+
+std::size_t striding_blocks(const RowPlan& plan, std::size_t rows, const KernelShape& shape,
+                            const KernelShape& direct, int of_type, bool clusters) {
+  const KernelShape& used = is_wider(plan, shape) ? direct : shape;
+  return striding_blocks(plan, rows, used.blocks[of_type], clusters);
 }
 
 }  // namespace addnorm::kernels::cuda

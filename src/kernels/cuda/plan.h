@@ -1,7 +1,8 @@
 #pragma once
 
 /// The division of a row among the threads of an NVIDIA GPU. It depends only on the number of
-/// features, so a row has the same bits in any batch and on any GPU.
+/// features and on whether the GPU has clusters. So a row has the same bits in any batch, and on
+/// all GPUs with clusters, and on all without.
 
 #include <cstddef>
 
@@ -9,6 +10,12 @@ namespace addnorm::kernels::cuda {
 
 inline constexpr int kVector = 8;       ///< values that a thread takes at once
 inline constexpr int kMostBlocks = 16;  ///< of a cluster, on Hopper and Blackwell
+
+/// The properties of a GPU that plans and launches depend on.
+struct Device {
+  bool clusters = true;                   ///< compute capability 9.0 or above
+  std::size_t shared_memory = 227 << 10;  ///< most bytes of a block
+};
 
 /// The size of a kernel's blocks, and the number that a multiprocessor can run.
 struct KernelShape {
@@ -21,6 +28,10 @@ inline constexpr KernelShape kForward{512, 256, 4, {2, 2}};
 inline constexpr KernelShape kBackward{256, 256, 2, {2, 2}};
 inline constexpr KernelShape kLanesForward{256, 256, 1, {2, 2}};
 inline constexpr KernelShape kLanesBackward{256, 256, 1, {2, 1}};
+// Wider blocks for GPUs without clusters, where a block must hold a whole row. Their kernels read
+// rows directly, because shared memory does not hold two wide rows.
+inline constexpr KernelShape kDirectBackward{512, 256, 4, {1, 1}};
+inline constexpr KernelShape kDirectLanes{1024, 256, 1, {1, 1}};
 // Workspaces have the size for the first number of blocks.
 static_assert(kBackward.blocks[1] <= kBackward.blocks[0]);
 static_assert(kLanesBackward.blocks[1] <= kLanesBackward.blocks[0]);
@@ -31,6 +42,13 @@ inline constexpr std::size_t kMostFeatures =
     std::size_t{kVector} * kBackward.row_threads * kBackward.chunks * kMostBlocks;
 static_assert(kMostFeatures == 65536);
 inline constexpr std::size_t kMostLaneFeatures = 16384;  // clusters of 8 blocks
+
+inline constexpr std::size_t kMostFeaturesOfBlock =
+    std::size_t{kVector} * kDirectBackward.row_threads * kDirectBackward.chunks;
+inline constexpr std::size_t kMostLaneFeaturesOfBlock =
+    std::size_t{kVector} * kDirectLanes.row_threads * kDirectLanes.chunks;
+static_assert(kMostFeaturesOfBlock == 16384 && kMostLaneFeaturesOfBlock == 8192);
+static_assert(kVector * kForward.row_threads * kForward.chunks == kMostFeaturesOfBlock);
 
 /// A row belongs to `blocks` blocks, each with `threads` threads for it. Each thread takes `chunks`
 /// times kVector neighbouring values.
@@ -45,9 +63,23 @@ struct RowPlan {
 /// chunks of the shape are too few, the row gets more warps, and then more blocks.
 RowPlan plan_rows(std::size_t features, const KernelShape& shape);
 
+/// Returns the plan of backward, or of either direction of lanes. Without clusters, rows that one
+/// block of `shape` cannot hold have the plan of `direct`.
+RowPlan plan_rows(std::size_t features, const KernelShape& shape, const KernelShape& direct,
+                  bool clusters);
+/// Whether a plan needs the kernels of wider blocks.
+inline bool is_wider(const RowPlan& plan, const KernelShape& shape) {
+  return plan.chunks > shape.chunks || plan.threads > shape.row_threads;
+}
+
 /// How many blocks (or clusters) go over the rows in strides, where each first sums the gradients
-/// of parameters over its rows: as many as an H100 holds, of `resident` blocks on a multiprocessor.
-/// It depends on the shape and the types alone, so gradients have the same bits on every GPU.
-std::size_t striding_blocks(const RowPlan& plan, std::size_t rows, int resident);
+/// of parameters over its rows: as many as an H100 holds, of `resident` blocks on a multiprocessor,
+/// or without clusters as many as an A100 holds. It depends on the shape, the types and `clusters`
+/// alone, so gradients have the same bits on all GPUs with clusters, and on all without.
+std::size_t striding_blocks(const RowPlan& plan, std::size_t rows, int resident,
+                            bool clusters = true);
+/// The same for a kernel of `shape`; a wider plan has the number of blocks of `direct`.
+std::size_t striding_blocks(const RowPlan& plan, std::size_t rows, const KernelShape& shape,
+                            const KernelShape& direct, int of_type, bool clusters);
 
 }  // namespace addnorm::kernels::cuda

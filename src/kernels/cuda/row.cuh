@@ -17,6 +17,17 @@
 
 namespace addnorm::kernels::cuda {
 
+/// Whether this code is compiled for GPUs that have clusters.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+inline constexpr bool kHasClusters = false;
+#else
+inline constexpr bool kHasClusters = true;
+#endif
+/// Ends a kernel that is never launched on these GPUs: its body is compiled for others.
+__device__ inline void never_launched() {
+  asm volatile("trap;");
+}
+
 __device__ inline float to_float(float value) {
   return value;
 }
@@ -263,27 +274,33 @@ __device__ inline void row_barrier(const Place& place) {
 }
 
 inline constexpr int kMostWarps = kForward.row_threads / 32;  ///< in a block
+static_assert(kMostWarps * 32 >= kDirectBackward.row_threads);
 
 /// Shared memory for sums over rows. It is double-buffered, because a fast thread may begin the
 /// next sum.
-template <typename V, int N>
+template <typename V, int N, int kWarps = kMostWarps>
 struct SumMemory {
   static constexpr int kWords = N * sizeof(V) / sizeof(std::uint64_t);
   static_assert(kWords * sizeof(std::uint64_t) == N * sizeof(V));
 
-  V of_warps[2][kMostWarps][N];
+  V of_warps[2][kWarps][N];
   alignas(16) V of_blocks[2][kMostBlocks][N];  ///< of the cluster's blocks, which exchange them
   std::uint64_t arrived[2];                    ///< barriers that count the bytes received
 
   /// All threads call it before the first sum. With clusters, meet_cluster() must follow.
   __device__ void prepare(const RowPlan& plan) {
     if (plan.blocks == 1 || threadIdx.x > 0) return;
+#if __CUDA_ARCH__ >= 900
     for (std::uint64_t& barrier : arrived) {
       asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_of(&barrier)) : "memory");
     }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#else
+    never_launched();  // without clusters a row has one block
+#endif
   }
 
+#if __CUDA_ARCH__ >= 900
   /// Sends this block's sums to all blocks of the cluster, waits for their sums, and adds all up.
   __device__ void add_blocks(V (&sums)[N], const Place& place, int count) {
     const int turn = count % 2;
@@ -357,12 +374,18 @@ struct SumMemory {
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(result) : "r"(address), "r"(rank));
     return result;
   }
+#else
+  __device__ void add_blocks(V (&)[N], const Place&, int) {}
+  __device__ void add_blocks(V&, int, const Place&, int) {}
+#endif
 };
 
 /// Call it after prepare() and before the first sum, so that no block sends to a block that is not
 /// ready. A block may end at any time, because it has received everything that is sent to it.
 __device__ inline void meet_cluster(const RowPlan& plan) {
+#if __CUDA_ARCH__ >= 900
   if (plan.blocks > 1) cooperative_groups::this_cluster().sync();
+#endif
 }
 
 template <typename V, int N>
@@ -376,8 +399,9 @@ __device__ void sum_over_warp(V (&sums)[N], const RowPlan& plan) {
 /// Adds up N numbers of each thread over its row, in an order that depends only on the plan. All
 /// threads of the row get the sums. All threads of a block must call it equally often, with `count`
 /// = 0, 1, 2, …
-template <typename V, int N>
-__device__ void sum_over_row(V (&sums)[N], const Place& place, SumMemory<V, N>& memory, int count) {
+template <typename V, int N, int kWarps>
+__device__ void sum_over_row(V (&sums)[N], const Place& place, SumMemory<V, N, kWarps>& memory,
+                             int count) {
   const RowPlan& plan = place.plan;
   sum_over_warp(sums, plan);
   if (plan.threads > 32) {
@@ -399,9 +423,9 @@ __device__ void sum_over_row(V (&sums)[N], const Place& place, SumMemory<V, N>& 
 }
 
 /// The same for many sums that are needed once each: one thread of the row calls use(n, sum n).
-template <int N, typename Use>
-__device__ void total_over_row(float (&sums)[N], const Place& place, SumMemory<float, N>& memory,
-                               int count, const Use& use) {
+template <int N, int kWarps, typename Use>
+__device__ void total_over_row(float (&sums)[N], const Place& place,
+                               SumMemory<float, N, kWarps>& memory, int count, const Use& use) {
   const RowPlan& plan = place.plan;
   sum_over_warp(sums, plan);
   if (plan.threads <= 32) {
