@@ -19,7 +19,8 @@ model before converting it.
 
 from .conversion import Conversion, convert
 from .functions import add_norm, norm
+from .fusion import Fusion
 from .modules import AddNorm, Derf, DyT, LayerNorm, RMSNorm, TransformerEncoderLayer
 
-__all__ = ["AddNorm", "Conversion", "Derf", "DyT", "LayerNorm", "RMSNorm", "TransformerEncoderLayer",
+__all__ = ["AddNorm", "Conversion", "Derf", "DyT", "Fusion", "LayerNorm", "RMSNorm", "TransformerEncoderLayer",
            "add_norm", "convert", "norm"]
