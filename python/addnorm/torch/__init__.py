@@ -11,6 +11,11 @@ The kernels run on the CPU. PyTorch's own functions compute the norm of tensors 
 or the meta device, of other types, of subclasses such as fake tensors, and under vmap, jvp and batched gradients. They
 also compute it while a model is traced, as for ONNX, and in second derivatives.
 
+From PyTorch 2.5 on, Fusion is a backend of torch.compile that finds sums and norms in the graph:
+
+    fusion = Fusion()
+    compiled = torch.compile(model, backend=fusion)   # print(fusion) shows the fused sums and norms after a call
+
 From PyTorch 2.4 on, torch.compile and torch.export see an operator, `addnorm::norm` or `addnorm::add_norm`; DyT and
 Derf are PyTorch's functions there. With every version of PyTorch, modes that record operators, such as the probe of
 addnorm.check, see `addnorm::norm` and `addnorm::squash`, and sums as sums. torch.jit.script is not supported: script a

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import operator as python_operators
 import re
 from operator import getitem
 from typing import Any, Callable, Tuple, Union
@@ -19,8 +18,8 @@ from .written_norms import WrittenNorm, find, name_of, shape, value
 
 Backend = Callable[..., Any]
 Site = Tuple[str, Union[str, None]]  # the module and the reason
-_IN_PLACE = {name for name in dir(python_operators) if name[0] == "i" and name[1:].rstrip("_") in
-             ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")}
+_IN_PLACE = {"iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor",
+             "ilshift", "irshift"}  # of the module operator
 _HAS_NORMS_IN_GRAPHS = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 5)
 
 
@@ -56,8 +55,9 @@ class Fusion:
                      if isinstance(module, fx.GraphModule)]
         for rewriter in rewriters:
             rewriter.run()
-        if self._backend == "inductor" and "options" in keywords:
-            keywords = {"config_patches": keywords["options"]}
+        if self._backend == "inductor":
+            of_mode = torch._inductor.list_mode_options(keywords["mode"]) if keywords.get("mode") else {}
+            keywords = {"config_patches": {**of_mode, **(keywords.get("options") or {})}}
         compiler = torch._dynamo.lookup_backend(self._backend) if isinstance(self._backend, str) else self._backend
         compiled = compiler(graph, inputs, **keywords)
         for rewriter in rewriters:  # not before, because a compiler may raise an error to get another graph
@@ -89,8 +89,8 @@ class _Rewriter:
             norm = None if node._erased else find(node)
             if norm is not None:
                 self._fuse(norm)
-        self.module.graph.lint()
-        self.module.recompile()
+        if any(why is None for _, why in self.norms.values()):
+            self.module.recompile()
 
     def _fuse(self, norm: WrittenNorm) -> None:
         why = norm.why or self._obstacle(norm)
@@ -98,7 +98,7 @@ class _Rewriter:
         residual = None
         if _is_sum(norm.x):
             why_not_sum = "its norm is not fused" if why else self._obstacle_of_sum(norm)
-            self.sums[norm.x] = _name(norm.y), why_not_sum
+            self.sums[norm.x] = _name(norm.x), why_not_sum
             residual = norm.x if why_not_sum is None else None
         if why is None:
             self._insert(norm, residual)
@@ -110,7 +110,7 @@ class _Rewriter:
             return f"there are no kernels for {_description(norm.x)}"
         if len({self._modes[node] for node in norm.nodes}) > 1:
             return "it begins and ends in different modes, such as torch.no_grad"
-        inside = {_storage(node) for node in norm.nodes[:-1]}
+        inside = {_storage(node) for node in norm.nodes if node is not norm.y}
         if self._is_mutated({_storage(norm.x)}, self._places[norm.x]) or \
                 self._is_mutated(_storages(norm.gamma, norm.beta), min(places)) or \
                 self._is_mutated(inside, min(places), max(places)):

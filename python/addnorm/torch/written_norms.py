@@ -21,29 +21,27 @@ _RMS_NORM = "input", "normalized_shape", "weight", "eps"
 class WrittenNorm(NamedTuple):
     """A norm in the graph.
 
-    nodes         all nodes that compute it from x, in the order of the graph; the last one is its result
+    y             its result
     x             what is normalized
     gamma, beta   its factors, before conversions to a wider type, or None
+    nodes         all nodes that compute y from x, γ and β, with y
     fields        its options
     why           None, or why the kernels compute something else
     """
 
-    nodes: list[Node]
+    y: Node
     x: Node
     gamma: Node | None
     beta: Node | None
+    nodes: list[Node]
     fields: NormFields
     why: str | None
 
-    @property
-    def y(self) -> Node:
-        return self.nodes[-1]
-
 
 class _Core(NamedTuple):
-    """(u − mean)/deviation, perhaps with γ and β."""
+    """The node of (u − mean)/deviation, perhaps with γ and β."""
 
-    nodes: list[Node]
+    node: Node
     u: Node
     gamma: Node | None
     beta: Node | None
@@ -52,9 +50,9 @@ class _Core(NamedTuple):
 
 
 class _Deviation(NamedTuple):
-    """√(variance + ε) or √variance + ε of u, along an axis."""
+    """√(variance + ε) or √variance + ε of u, along an axis. The type is that of u², var or std."""
 
-    nodes: list[Node]
+    dtype: torch.dtype
     u: Node
     kind: str
     eps: float
@@ -81,7 +79,7 @@ def name_of(node: Any) -> str:
         return ""
     if node.op == "call_method":
         return str(node.target)
-    is_known = node.op == "call_function" and getattr(node.target, "__module__", None) in _MODULES
+    is_known = node.op == "call_function" and node.args and getattr(node.target, "__module__", None) in _MODULES
     return str(getattr(node.target, "__name__", "")) if is_known else ""
 
 
@@ -90,20 +88,36 @@ def find(node: Node) -> WrittenNorm | None:
     core = _called(node) or _divided(node)
     if core is None or value(core.u) is None or value(node) is None:
         return None
-    nodes, gamma, beta, form = _with_factors(core)
-    fields = (*core.fields[:4], form, 1.0)
-    for length in range(len(nodes), len(core.nodes) - 1, -1):
+    chain, gamma, beta, form = _with_factors(core)
+    origin = _origin(core.u)
+    for length in range(len(chain), 0, -1):
+        y = chain[length - 1]
+        g, b = (p[1] if p is not None and p[0] < length else None for p in (gamma, beta))
         for x in reversed(list(_before_casts(core.u))):
-            if _keeps_type(nodes[len(core.nodes) - 1:length], x):
-                kept = nodes[:length]
-                g, b = (p[1] if p is not None and p[0] < length else None for p in (gamma, beta))
-                why = core.why or _difference(x, g, b, kept[-1])
-                return WrittenNorm(kept, x, g, b, fields if g is not None else (*core.fields[:4], "plain", 1.0), why)
-    return WrittenNorm(core.nodes, core.u, core.gamma, core.beta, core.fields, "its result has another type than x")
+            nodes = _nodes_between(y, {x, g, b}, origin) if _keeps_type(chain[:length], x) else None
+            if nodes is not None:
+                fields = (*core.fields[:4], "plain" if g is None else form, 1.0)
+                return WrittenNorm(y, x, g, b, nodes, fields, core.why or _difference(x, g, b, y))
+    return WrittenNorm(core.node, core.u, None, None, [core.node], core.fields,
+                       core.why or "its result has another type than x")
+
+
+def _nodes_between(y: Node, ends: set[Any], origin: Node) -> list[Node] | None:
+    """Returns the nodes that compute y from the ends, with y. None if some of them begin with the origin instead."""
+    nodes: dict[Node, None] = {}
+    waiting = [y]
+    while waiting:
+        node = waiting.pop()
+        if node is origin and node not in ends:
+            return None
+        if node not in ends and node not in nodes and value(node) is not None:
+            nodes[node] = None
+            waiting += [node.args[0]] if _is_cast(node) else node.all_input_nodes
+    return list(nodes)
 
 
 def _keeps_type(nodes: list[Node], x: Node) -> bool:
-    """Whether the last node has x's type, and none of them rounds to a narrower one."""
+    """Whether the last node has x's type, and no node rounds to a narrower one."""
     types = [_type(n) for n in nodes]
     return types[-1] == _type(x) and all(torch.promote_types(t, types[-1]) == t for t in types)
 
@@ -112,8 +126,8 @@ def _difference(x: Node, gamma: Node | None, beta: Node | None, y: Node) -> str 
     """Returns why the operator's result differs from y, None if it does not."""
     lengths = shape(x)
     result = value(y)
-    if lengths is None or result is None or shape(y) != lengths:
-        return "its result has another shape than x"
+    if lengths is None or result is None or shape(y) != lengths or result.device != x.meta["example_value"].device:
+        return "its result has another shape or device than x"
     if any(p is not None and shape(p) != lengths[-1:] for p in (gamma, beta)):
         return "its weight or bias is no vector of features"
     return None if result.is_contiguous() else "its result is not contiguous"
@@ -159,7 +173,8 @@ def _called(node: Node) -> _Core | None:
     given = {**dict(zip(names, node.args)), **node.kwargs}
     x, eps = given["input"], given.get("eps", 1e-5 if name == "layer_norm" else None)
     lengths = given["normalized_shape"]
-    why = None if isinstance(lengths, int) or len(lengths) == 1 else "it normalizes several axes together"
+    is_one = isinstance(lengths, int) or isinstance(lengths, (tuple, list)) and len(lengths) == 1
+    why = None if is_one else "it normalizes several axes together"
     eps = _number(eps) if eps is not None else None
     if eps is None and _type(x) in (torch.float32, torch.float64):
         eps = torch.finfo(_type(x)).eps
@@ -167,35 +182,31 @@ def _called(node: Node) -> _Core | None:
         why, eps = why or "it has no ε, and versions of PyTorch differ in theirs", 0.0
     gamma, beta = (None if p is None else _origin(p) for p in (given.get("weight"), given.get("bias")))
     kind = name.split("_")[0]
-    return _Core([node], x, gamma, beta, (kind, eps, "variance", "population", "plain", 1.0), why)
+    return _Core(node, x, gamma, beta, (kind, eps, "variance", "population", "plain", 1.0), why)
 
 
 def _divided(node: Node) -> _Core | None:
     """Returns u/deviation, also written as a product with the reciprocal."""
-    pairs: list[tuple[Any, Any]] = []
-    if name_of(node) == "mul" and len(node.args) == 2:
+    name, pairs = name_of(node), []
+    if name == "mul" and len(node.args) == 2 and not node.kwargs:
         pairs = [(node.args[0], node.args[1]), (node.args[1], node.args[0])]
-    elif name_of(node) in _QUOTIENTS and len(node.args) == 2 and not node.kwargs:
+    elif name in _QUOTIENTS and len(node.args) == 2 and not node.kwargs:
         pairs = [(node.args[0], node.args[1])]
     for u, divisor in pairs:
-        found = _deviation(divisor, name_of(node) == "mul") if isinstance(u, Node) else None
+        found = _deviation(divisor, name == "mul") if isinstance(u, Node) else None
         if found is None:
             continue
-        nodes, x, kind = [*found.nodes, node], u, found.kind
-        centered = _centered(u)
-        if kind == "layer":  # the variance subtracts a mean itself, so u must do so too
-            if centered is None or _origin(centered[1]) is not _origin(found.u):
-                return None
-        elif _origin(u) is not _origin(found.u):
-            return None
-        if centered is not None:
-            nodes, x, kind = [*centered[0], *nodes], centered[1], "layer"
-            if not _is_last(found.axis, u) or not _is_last(centered[2], u):
-                return None
-        why = None if _is_last(found.axis, x) else "it normalizes another axis than the last"
-        if value(x) is not None and _type(found.nodes[0]) != value_type(value(x)):
-            why = why or f"it is computed in {_type(found.nodes[0])}".replace("torch.", "")
-        return _Core(nodes, x, None, None, (kind, found.eps, found.eps_at, found.variance, "plain", 1.0), why)
+        mean = _subtracted_mean(u)
+        x = u if mean is None else _origin(u).args[0]
+        if _origin(x if found.kind == "layer" else u) is not _origin(found.u) or found.kind == "layer" and mean is None:
+            return None  # a deviation of something else
+        kind = "rms" if mean is None else "layer"
+        types = {found.dtype} if mean is None else {found.dtype, _type(mean), _type(_origin(u))}
+        why = None if _is_last(found.axis, x) and (mean is None or _is_last(_reduced(mean, "mean"), x)) else \
+            "it normalizes another axis than the last"
+        if value(x) is not None and types != {value_type(value(x))}:
+            why = why or "it is computed in " + " and ".join(sorted(str(t).replace("torch.", "") for t in types))
+        return _Core(node, x, None, None, (kind, found.eps, found.eps_at, found.variance, "plain", 1.0), why)
     return None
 
 
@@ -205,50 +216,39 @@ def _is_last(axis: Any, x: Any) -> bool:
     return isinstance(axis, int) and tensor is not None and axis in (-1, tensor.dim() - 1)
 
 
-def _centered(node: Any) -> tuple[list[Node], Node, Any] | None:
-    """Returns the nodes of x − mean(x), x and the axis."""
+def _subtracted_mean(node: Any) -> Node | None:
+    """Returns the mean of x that a node subtracts from x."""
     node = _origin(node)
     if name_of(node) != "sub" or len(node.args) != 2 or node.kwargs:
         return None
     x, mean = node.args
-    axis = _reduced(mean, "mean")
-    if axis is None or _origin(mean.args[0]) is not _origin(x):
-        return None
-    return [mean, node], x, axis
+    is_mean = _reduced(mean, "mean") is not None and _origin(mean.args[0]) is _origin(x)
+    return mean if is_mean else None
 
 
 def _reduced(node: Any, name: str) -> Any:
     """Returns the axis of a mean, variance or standard deviation that keeps it; None for another node."""
-    if name_of(node) != name or "dtype" in node.kwargs or not isinstance(node.args[0], Node):
+    if name_of(node) != name or node.kwargs.get("dtype") is not None or not isinstance(node.args[0], Node):
         return None
-    keeps = node.kwargs.get("keepdim", node.args[-1] if len(node.args) > 2 else False)
+    keeps = _argument(node, 2 if name == "mean" else 3, "keepdim")
     return _argument(node, 1, "dim", "axis") if keeps is True else None
 
 
 def _deviation(node: Any, is_reciprocal: bool) -> _Deviation | None:
     """Returns the deviation that a node computes, or the deviation whose reciprocal it computes."""
     name = name_of(node)
-    nodes = [node]
+    power = _argument(node, 1, "exponent") if name == "pow" else None
     if is_reciprocal and name in _QUOTIENTS and node.args[0] in (1, 1.0):
         return _deviation(node.args[1], False)
-    if is_reciprocal and (name == "rsqrt" or name == "pow" and node.args[1] == -0.5) or \
-            not is_reciprocal and (name == "sqrt" or name == "pow" and node.args[1] == 0.5):
-        inner, eps = _plus_number(node.args[0])
-        found = _variance(inner)
-        at = "variance"
-        nodes = [node.args[0], node]
+    if name == ("rsqrt" if is_reciprocal else "sqrt") or power == (-0.5 if is_reciprocal else 0.5):
+        at, (inner, eps) = "variance", _plus_number(node.args[0])
+        found = _variance(inner, "var")
     elif not is_reciprocal:
-        inner, eps = _plus_number(node)
-        found = _variance(inner, "std")
-        if found is None and name_of(inner) == "sqrt":
-            nodes = [inner, node]
-            found = _variance(inner.args[0])
-        at = "deviation"
+        at, (inner, eps) = "deviation", _plus_number(node)
+        found = _variance(inner.args[0], "var") if name_of(inner) == "sqrt" else _variance(inner, "std")
     else:
         return None
-    if found is None or eps is None:
-        return None
-    return found._replace(nodes=[*found.nodes, *nodes], eps=eps, eps_at=at)
+    return None if found is None or eps is None else found._replace(eps=eps, eps_at=at)
 
 
 def _plus_number(node: Any) -> tuple[Any, float | None]:
@@ -267,27 +267,26 @@ def _number(item: Any) -> float | None:
     return float(number) if is_number else None
 
 
-def _variance(node: Any, var: str = "var") -> _Deviation | None:
-    """Returns mean(u²), or PyTorch's var or std of u."""
-    axis = _reduced(node, var)
+def _variance(node: Any, name: str) -> _Deviation | None:
+    """Returns the function of this name, var or std, of u. Also returns mean(u²) for var."""
+    axis = _reduced(node, name)
     if axis is not None:
-        divisor = node.kwargs.get("correction", node.kwargs.get("unbiased", node.args[2] if len(node.args) > 3 else True))
-        if divisor in (0, 1, True, False):
-            kind = "unbiased" if divisor else "population"
-            return _Deviation([node], node.args[0], "layer", 0.0, "", kind, axis)
-    axis = _reduced(node, "mean") if var == "var" else None
+        divisor = node.kwargs.get("correction", _argument(node, 2, "unbiased"))
+        kind = {None: "unbiased", 1: "unbiased", 0: "population"}.get(divisor)
+        return None if kind is None else _Deviation(_type(node), node.args[0], "layer", 0.0, "", kind, axis)
+    axis = _reduced(node, "mean") if name == "var" else None
     square = node.args[0] if axis is not None else None
-    name = name_of(square)
-    if name == "square" or name == "pow" and square.args[1] in (2, 2.0) or \
-            name == "mul" and len(square.args) == 2 and square.args[0] is square.args[1]:
-        return _Deviation([square, node], square.args[0], "rms", 0.0, "", "population", axis)
+    operation = name_of(square)
+    if operation == "square" or operation == "pow" and _argument(square, 1, "exponent") in (2, 2.0) or \
+            operation == "mul" and len(square.args) == 2 and square.args[0] is square.args[1]:
+        return _Deviation(_type(square), square.args[0], "rms", 0.0, "", "population", axis)
     return None
 
 
 def _with_factors(core: _Core) -> tuple[list[Node], Any, Any, str]:
     """Returns the nodes with the conversions, the factor and the addend that follow, γ and β with their places among
     the nodes, and γ's form."""
-    nodes, form = list(core.nodes), "plain"
+    nodes, form = [core.node], "plain"
     gamma = None if core.gamma is None else (0, core.gamma)
     beta = None if core.beta is None else (0, core.beta)
     is_call = gamma is not None or beta is not None
