@@ -14,18 +14,24 @@ of all other tensors: on other devices, of other types, of subclasses such as fa
 batched gradients. They also compute it while a model is traced, as for ONNX, and in second derivatives. So a converted
 model runs on every device. explain() says in one line what will compute a tensor or a model, and why.
 
+From PyTorch 2.5 on, Fusion is a backend of torch.compile that finds sums and norms in the graph:
+
+    fusion = Fusion()
+    compiled = torch.compile(model, backend=fusion)   # print(fusion) shows the fused sums and norms after a call
+
 From PyTorch 2.4 on, torch.compile and torch.export see an operator, `addnorm::norm`, `addnorm::add_norm` or
-`addnorm::lanes`; DyT and Derf are PyTorch's functions there. With every version of PyTorch, modes that record operators, such as the probe of
-addnorm.check, see `addnorm::norm` and `addnorm::squash`, and sums as sums. torch.jit.script is not supported: script a
+`addnorm::lanes`; DyT and Derf are PyTorch's functions there. With every version of PyTorch, modes that record
+operators, such as the probe of addnorm.check, see `addnorm::norm` and `addnorm::squash`, and sums as sums. torch.jit.script is not supported: script a
 model before converting it.
 """
 
 from .conversion import Conversion, convert
 from .explain import explain
 from .functions import add_norm, lanes, norm
+from .fusion import Fusion
 from .modules import AddNorm, Derf, DyT, LayerNorm, RMSNorm, TransformerEncoderLayer
 from .sites import Site, Stream
 from .stack import Stack
 
-__all__ = ["AddNorm", "Conversion", "Derf", "DyT", "LayerNorm", "RMSNorm", "Site", "Stack", "Stream",
+__all__ = ["AddNorm", "Conversion", "Derf", "DyT", "Fusion", "LayerNorm", "RMSNorm", "Site", "Stack", "Stream",
            "TransformerEncoderLayer", "add_norm", "convert", "explain", "lanes", "norm"]
