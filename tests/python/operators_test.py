@@ -1,6 +1,7 @@
 """The operators of PyTorch: their derivatives, fake tensors, other devices, and the structs for addnorm-cuda."""
 
 import contextlib
+import ctypes
 
 import addnorm
 import pytest
@@ -172,8 +173,13 @@ class CpuAsCuda:
         function = getattr(_library.library, name)
         function.argtypes = None
         if "workspace" in name:
-            function.restype = __import__("ctypes").c_size_t
-            return lambda *sizes: function(*map(__import__("ctypes").c_size_t, sizes))
+            function.restype = ctypes.c_size_t
+
+            def workspace(*arguments):
+                *sizes, values = arguments
+                values._obj.value = function(*map(ctypes.c_size_t, sizes))
+                return 0
+            return workspace
         return lambda packed, stream: function(packed)
 
 

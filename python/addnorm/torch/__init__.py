@@ -21,8 +21,8 @@ From PyTorch 2.5 on, Fusion is a backend of torch.compile that finds sums and no
 
 From PyTorch 2.4 on, torch.compile and torch.export see an operator, `addnorm::norm`, `addnorm::add_norm` or
 `addnorm::lanes`; DyT and Derf are PyTorch's functions there. With every version of PyTorch, modes that record
-operators, such as the probe of addnorm.check, see `addnorm::norm` and `addnorm::squash`, and sums as sums. torch.jit.script is not supported: script a
-model before converting it.
+operators, such as the probe of addnorm.check, see `addnorm::norm` and `addnorm::squash`, and sums as sums.
+torch.jit.script is not supported: script a model before converting it.
 """
 
 from .conversion import Conversion, convert

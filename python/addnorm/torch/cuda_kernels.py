@@ -30,35 +30,44 @@ def library() -> Any:
         return None
     for name in "add_norm_forward", "add_norm_backward", "lanes_forward", "lanes_backward":
         getattr(loaded, f"addnorm_cuda_{name}").argtypes = (ctypes.c_char_p, ctypes.c_void_p)
-    loaded.addnorm_cuda_add_norm_workspace.argtypes = (ctypes.c_size_t,) * 2
-    loaded.addnorm_cuda_lanes_workspace.argtypes = (ctypes.c_size_t,) * 3
-    for name in "add_norm_workspace", "lanes_workspace":
-        getattr(loaded, f"addnorm_cuda_{name}").restype = ctypes.c_size_t
+    size, size_out = ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t)
+    loaded.addnorm_cuda_add_norm_workspace.argtypes = size, size, size_out
+    loaded.addnorm_cuda_lanes_workspace.argtypes = size, size, size, size_out
+    loaded.addnorm_cuda_supports.argtypes = ctypes.c_int32, size, size
     loaded.addnorm_cuda_last_error.restype = ctypes.c_char_p
     return loaded
 
 
+def _last_error() -> str:
+    """Returns the library's message without the name of its function."""
+    message: str = library().addnorm_cuda_last_error().decode()
+    return message.partition(": ")[2] or message
+
+
 @functools.lru_cache(maxsize=None)
-def obstacle(device: torch.device) -> Optional[str]:
-    """Returns why the kernels cannot run on a device, as the end of a sentence about a tensor there; or None."""
+def obstacle(device: torch.device, features: int = 1, lanes: int = 0) -> Optional[str]:
+    """Returns why the kernels cannot compute rows of this length, of 2 or 4 lanes or (0) without lanes, on a device, as
+    the end of a sentence about a tensor there; None if they can."""
     if library() is None:
         return "and the package addnorm-cuda is not installed"
-    major, minor = torch.cuda.get_device_capability(device)
-    if major < 8:
-        return f"whose compute capability is {major}.{minor}, below 8.0"
-    return None
-
-
-def most_features(device: torch.device) -> int:
-    """Returns the largest number of features in a row: clusters of blocks share a row from 9.0 on."""
-    return 65536 if torch.cuda.get_device_capability(device) >= (9, 0) else 16384
+    with torch.cuda.device(device):
+        index = torch.cuda.current_device()
+        return f"where {_last_error()}" if library().addnorm_cuda_supports(index, features, lanes) else None
 
 
 def _launch(name: str, packed: bytes, device: torch.device) -> None:
     with torch.cuda.device(device):
         stream = torch.cuda.current_stream(device).cuda_stream
         if getattr(library(), f"addnorm_cuda_{name}")(packed, stream):
-            raise Error(library().addnorm_cuda_last_error().decode().partition(": ")[2])
+            raise Error(_last_error())
+
+
+def _workspace(name: str, like: Tensor, *sizes: int) -> Tensor:
+    """Returns memory for a backward. PyTorch's allocator keeps it for the next call."""
+    values = ctypes.c_size_t()
+    if getattr(library(), f"addnorm_cuda_{name}")(*sizes, ctypes.byref(values)):
+        raise Error(_last_error())
+    return like.new_empty(values.value, dtype=torch.float32)
 
 
 def _dtype(tensor: Tensor) -> int:
@@ -95,14 +104,13 @@ def backward(dy: Tensor, ds: Tensor | None, s: Tensor, statistics: Tensor, gamma
     dx, d_gamma, d_beta = new_gradients(s, statistics, wants_gamma, wants_beta, axes)
     features = math.prod(s.shape[-axes:])
     rows = s.numel() // features
-    size = library().addnorm_cuda_add_norm_workspace(rows, features) if wants_gamma or wants_beta else 0
-    workspace = statistics.new_empty(size)
+    workspace = _workspace("add_norm_workspace", s, rows, features)
     kept = _contiguous(s, statistics, gamma, dy, ds)
     of_s, of_statistics, of_gamma, of_dy, of_ds = map(_address, kept)
     _launch("add_norm_backward", ADD_NORM_BACKWARD.pack(
         ADD_NORM_BACKWARD.size, _dtype(s), OVERWRITE, rows, features, norm_address(fields), of_s, 0, of_statistics,
         of_gamma, of_dy, 0, of_ds, 0, 0, 0, _address(dx), 0, _address(d_gamma), _address(d_beta), _address(workspace),
-        size, 0, 0, 0, 0, 0, 0, 0), s.device)
+        workspace.numel(), 0, 0, 0, 0, 0, 0, 0), s.device)
     return dx, d_gamma, d_beta
 
 
@@ -139,12 +147,12 @@ def lanes_backward(d_sum: Tensor | None, dy: Tensor | None, x: Tensor, branch: T
     features, rows = x.shape[-1], math.prod(x.shape[:-2])
     gradients = [None if t is None else new_like(t) for t in (x, branch, carry, write, read)]
     gradients += [None if statistics is None else statistics.new_empty(features) for _ in range(2)]
-    size = library().addnorm_cuda_lanes_workspace(rows, max(x.shape[-2], made), features)
-    workspace = x.new_empty(size, dtype=torch.float32)
+    workspace = _workspace("lanes_workspace", x, rows, max(x.shape[-2], made), features)
     kept = _contiguous(x, branch, carry, write, read, gamma, statistics, d_sum, dy)
     of_gradients = [_address(t) for t in gradients]
     _launch("lanes_backward", LANES_BACKWARD.pack(
         LANES_BACKWARD.size, _dtype(x), OVERWRITE, rows, features, *_mix(kept[0], made, rows, *kept[1:5]),
         norm_address(fields), *map(_address, kept[5:7]), _address(kept[7]), 0, _address(kept[8]), 0, of_gradients[0], 0,
-        of_gradients[1], 0, *of_gradients[2:], _address(workspace), size, 0), x.device)
+        of_gradients[1], 0, *of_gradients[2:], _address(workspace),
+        workspace.numel(), 0), x.device)
     return gradients

@@ -8,7 +8,6 @@ from typing import Union
 import torch
 from torch import Tensor, nn
 
-from . import cuda_kernels
 from .conversion import is_converted
 from .tensors import obstacle
 
@@ -45,8 +44,7 @@ def _computed_by(tensor: Tensor) -> str:
     if why is not None:
         return f"{_FORMULA}, because it {why}"
     if tensor.is_cuda:
-        return (f"the kernels of addnorm-cuda, rows of up to {cuda_kernels.most_features(tensor.device):,} features "
-                f"({torch.cuda.get_device_name(tensor.device)})")
+        return f"the kernels of addnorm-cuda ({torch.cuda.get_device_name(tensor.device)})"
     return "the kernels of addnorm"
 
 

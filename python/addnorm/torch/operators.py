@@ -215,8 +215,8 @@ def _lane_fields(kind: str, *rest: Any) -> Any:
 def _can_compute_lanes(x: Tensor, branch: Optional[Tensor], *others: Optional[Tensor]) -> bool:
     """The kernels of a GPU mix 2 or 4 lanes, and as many lanes leave as enter."""
     carry = others[0]
-    if x.is_cuda and (x.shape[-2] not in (2, 4) or x.shape[-1] > 16384 or carry is not None and
-                      carry.shape[-2] != carry.shape[-1]):
+    if x.is_cuda and (x.shape[-2] not in (2, 4) or carry is not None and carry.shape[-2] != carry.shape[-1] or
+                      cuda_kernels.obstacle(x.device, x.shape[-1], x.shape[-2]) is not None):
         return False
     mixes = carry is not None or branch is not None
     if mixes and max(x.shape[-2], x.shape[-2] if carry is None else carry.shape[-2]) > 16:

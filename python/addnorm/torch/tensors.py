@@ -39,7 +39,7 @@ def _obstacle_of_device(tensor: Tensor) -> str | None:
 
 def fits(x: Tensor, features: int) -> bool:
     """Whether the kernels can compute rows of this length."""
-    return not x.is_cuda or features <= cuda_kernels.most_features(x.device)
+    return not x.is_cuda or cuda_kernels.obstacle(x.device, features) is None
 
 
 @functools.lru_cache(maxsize=None)
