@@ -13,8 +13,7 @@
 
 namespace addnorm::testing {
 
-/// Whether the current device supports rows of so many features, of 0, 2 or 4 lanes. Without
-/// clusters it supports fewer.
+/// Whether the current device supports rows of `features` values, for add_norm or for 2 or 4 lanes.
 inline bool device_supports(std::size_t features, std::size_t lanes = 0) {
   int device = 0;
   kernels::cuda::check(cudaGetDevice(&device));

@@ -196,7 +196,12 @@ void launch_add_norm_backward(const NormOptions& options, const AddNormBackward<
   // The memory to stage rows, or to exchange sums between the rows of a block.
   const std::size_t of_thread =
       fast ? Rows<S, B, 1, true>::RowStages::kThreadBytes : sizeof(Vector<float>);
-  // A block of kDirectBackward has one row and stages nothing.
+  // A block of kDirectBackward has one row and stages nothing. All GPUs of 8.x can stage the rows
+  // of the narrower blocks.
+  constexpr std::size_t kMost =
+      Rows<S, B, kBackward.chunks, true>::RowStages::kThreadBytes * kBackward.row_threads +
+      sizeof(SumMemory<double, 2>);
+  static_assert(kMost <= 99 << 10);
   const auto shared = [&](int threads) { return of_thread * plan.chunks * threads; };
   const SharedMemory memory{shared(plan.threads * plan.rows), shared(kBackward.row_threads)};
   launch(kernel, plan, blocks, direct ? SharedMemory{} : memory, stream,
