@@ -83,9 +83,9 @@ std::string bytes_of(const Json& latin1) {
 
 extern "C" {
 
-/// Calls a function by its name with a JSON array of arguments. Returns a Status; `result` becomes
+/// Calls a function by its name with {"arguments": […]}. Returns a Status; `result` becomes
 /// the function's text or an error's message, to be given to addnorm_python_free().
-ADDNORM_API int addnorm_python_call(const char* name, const char* arguments,
+ADDNORM_API int addnorm_python_call(const char* name, const char* given,
                                     addnorm::python::Progress progress, char** result) {
   using namespace addnorm;
   using namespace addnorm::python;
@@ -94,7 +94,8 @@ ADDNORM_API int addnorm_python_call(const char* name, const char* arguments,
     return static_cast<int>(status);
   };
   try {
-    return with(Status::kOk, find_function(name).run(Json::parse(arguments), progress));
+    return with(Status::kOk, find_function(name).run(
+                                 io::parse_json(given, "arguments").at("arguments"), progress));
   } catch (const Error& error) {
     return with(Status::kError, error.what());
   } catch (const std::bad_alloc&) {

@@ -5,16 +5,16 @@
 /// of addnorm.h, in the same shared library.
 
 #include <cstddef>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "addnorm/norm.h"
+#include "io/json.h"
 
 namespace addnorm::python {
 
-using Json = nlohmann::json;
+using io::Json;
 
 /// Called during a long computation; any result but 0 stops it.
 using Progress = int (*)(std::size_t done, std::size_t all);

@@ -58,7 +58,7 @@ def call(name: str, *arguments: Any, progress: Optional[Callable[[int, int], obj
         return len(raised)
 
     result = ctypes.c_void_p()
-    status = library.addnorm_python_call(name.encode(), json.dumps(arguments, ensure_ascii=False).encode(), _Progress(on_progress),
+    status = library.addnorm_python_call(name.encode(), json.dumps({"arguments": arguments}, ensure_ascii=False).encode(), _Progress(on_progress),
                                          ctypes.byref(result))
     try:
         if raised:
