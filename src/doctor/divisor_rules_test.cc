@@ -161,6 +161,10 @@ TEST(DivisorRules, KnowTheNoiseOfEachType) {
     norm.fit.noise = 1.01 * most;
     EXPECT_EQ(first_found(find_rounded_statistics, norm), "rounded-statistics") << dtype;
     EXPECT_THAT(findings_of(find_rounded_statistics, norm).at(0).because, HasSubstr(because));
+    norm.fit.noise = 0.049;
+    EXPECT_EQ(first_found(find_rounded_statistics, norm), "rounded-statistics") << dtype;
+    norm.fit.noise = 0.051;
+    EXPECT_EQ(first_found(find_rounded_statistics, norm), "norm-kind") << dtype;
   }
 }
 

@@ -198,7 +198,7 @@ Finding unbalanced(const LaneSite& site) {
       .site = site.site,
       .what = fmt::format("the carry's {} sum to {}{}", rows ? "rows" : "columns",
                           rows ? list(site, &LaneFit::carry_in) : list(site, &LaneFit::carry_out),
-                          rows == columns ? ", and its columns neither to 1"
+                          rows == columns ? ", and its columns do not sum to 1"
                           : rows          ? ", and not to 1"
                                           : ", and its rows to 1"),
       .because = "rows and columns of mHC's carry sum to 1 (Xie et al. 2025)",

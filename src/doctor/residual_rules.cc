@@ -218,7 +218,7 @@ void find_wrong_inputs(const Subject& subject, Findings& findings) {
   });
 }
 
-/// Relative tolerance of a share of ∂x that passes norms of small rows.
+/// Relative tolerance of a gradient factor. Norms of small rows blur its fit.
 constexpr double kMostBlurred = 0.1;
 
 void find_detached_parts(const Subject& subject, Findings& findings) {

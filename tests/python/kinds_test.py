@@ -292,3 +292,14 @@ def test_statistics_that_overflow_are_named(make):
 
     _, findings = found(planted(make, steps(norm_1=half), [2]))
     assert any(rule == "norm-overflow" and names_layer(where, [2]) for rule, where in findings), findings
+
+
+@pytest.mark.parametrize("make", models.MAKES)
+@pytest.mark.parametrize("size", [
+    lambda x: x.abs().amax(-1, keepdim=True), lambda x: x.abs().median(-1, keepdim=True).values,
+    lambda x: x.amax(-1, keepdim=True) - x.amin(-1, keepdim=True)], ids=["largest", "median", "range"])
+def test_a_norm_by_another_statistic_is_one_of_another_kind(make, size):
+    """Its divisors are no rounded deviations, although rows of the same deviation have different ones."""
+    _, findings = found(planted(make, steps(norm_1=lambda s, known, x: x / size(x)), ALL))
+    rules = {rule for rule, _ in findings}
+    assert "norm-kind" in rules and not rules & {"rounded-statistics", "epsilon-size", "epsilon-place"}, findings

@@ -182,7 +182,7 @@ def _add_dead(s: Subject, g: Gradients, place: str, dead: list[str]) -> None:
         if is_used and not beside:  # otherwise it belongs to a branch of the code that did not run
             s.add("norm-unused", values, where=place, detail=f"{around or 'the model'} runs")
             return
-    s.add("parameter-unused", values, where=place, detail="nobody calls it",
+    s.add("parameter-unused", values, where=place, detail="it is never called",
           declared=_siblings(s, place))
 
 

@@ -310,7 +310,7 @@ def measure_cache(s: Subject, output: Tensor) -> None:
     tokens = next(iter(s.inputs), s.named.get("input_ids"))
     if not isinstance(tokens, Tensor) or leading(tokens) != leading(output) or len(s.inputs) > 1 or \
             not all(_can_be_cut(name, value, tokens) for name, value in s.named.items()):
-        raise Unmeasured("besides tokens the batch has what cannot be cut in two")
+        raise Unmeasured("an argument other than the tokens cannot be split in two")
     n = tokens.shape[1] // 2
     if n < 1:
         raise Unmeasured("a single token")
@@ -327,7 +327,7 @@ def measure_cache(s: Subject, output: Tensor) -> None:
     start = main_output(first)
     difference = math.inf if start is None or start.shape[1] != n else relative_difference(start, output[:, :n])
     if difference > _limit_of(s, difference, output):
-        raise Unmeasured("its outputs depend on the length of the sequence besides")
+        raise Unmeasured("its outputs change with the sequence length even without a cache")
     rest = main_output(_part(s, whole, slice(n, None), {argument: cache}))
     if rest is None or rest.shape != output[:, n:].shape:
         raise Unmeasured("with a cache the output has another shape")

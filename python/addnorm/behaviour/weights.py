@@ -130,6 +130,7 @@ def measure_initial_sizes(s: Subject) -> None:
         for places in _unlike_others(s, names, wrong, is_judged=all(n in drawn for n in names)):
             s.add("initial-size", _mean(norms[places[0]]), limit=float(not kind), where=some(places),
                   detail="in the mean")
+            s.of_odd_size.update(places)
     sizes = {n: _size(drawn[n]) if n in drawn else usual for n in matrices if n in drawn or not drawn}
     odd = [n for n in sizes if not _is_of_size(s, n, matrices[n], sizes[n])]
     forms: dict[str, list[str]] = defaultdict(list)
@@ -139,6 +140,7 @@ def measure_initial_sizes(s: Subject) -> None:
     for places in forms.values():
         s.add("initial-size", _size(matrices[places[0]]), limit=sizes[places[0]], where=some(places),
               detail="in the root mean square")
+        s.of_odd_size.update(places)
 
 
 def _mean(parameter: Tensor) -> float:
@@ -251,11 +253,10 @@ def measure_odd_sizes(s: Subject) -> None:
         if layer and not is_sharded(parameter):
             key = s.of_all_layers(name), tuple(parameter.shape), type(s.model.get_submodule(layer))
             groups[key][name] = _size(parameter)
-    known = ", ".join(line["where"] for line in s.lines if line["check"] == "initial-size").split(", ")
     for sizes in groups.values():
         names, usual = list(sizes), median(sizes.values())
         odd = [name for name in names if not usual / 1.25 < sizes[name] < usual * 1.25]
-        if len(names) < 5 or len(odd) != 1 or odd[0] not in names[1:-1] or odd[0] in known:
+        if len(names) < 5 or len(odd) != 1 or odd[0] not in names[1:-1] or odd[0] in s.of_odd_size:
             continue
         is_pruned = bool((s.parameters[odd[0]] == 0).any())
         if sizes[odd[0]] > 0 and not is_pruned and not usual / 1.6 < sizes[odd[0]] < usual * 1.6:

@@ -30,8 +30,7 @@ The code has four parts. Each uses only the ones above it, except that find/ als
     measure/  chooses the values of each site, requests their fits and gradients, and writes the lines of a profile;
               declared.py reads the declarations of the model's code
 
-A new kind of norm needs code in find/norms.py, fit/norms.py or fit/statistics.py, measure/norms.py and
-measure/declared.py (norm_kind), and a rule in src/doctor.
+HACKING.md, "To add a norm", lists the places that recognize, fit and judge a kind of norm.
 
 A line of the profile describes one point of one layer: the stream `x` that a sublayer reads, the norm `before` it,
 its `branch`, the norm `inside` the residual, the `sum`, or the norm `after` it. The line of a `sum` also has the

@@ -100,9 +100,8 @@ class SumFinder:
         return False
 
     def _reopen(self, value: Value, stream: Value) -> bool:
-        """Reopens the branch of `value` if it ended early, because a module read it before it was added to the stream.
-        An older stream is added only now, so that branch and the later ones are one branch. Returns whether there is
-        such a branch."""
+        """If a module reads a branch before its sum, the search ends the branch too early. Undoes this where an older
+        stream is added only now: that branch and the later ones become one. Returns whether there is such a branch."""
         sums, values = self._way_back(value)
         branches = [branch for s in sums for branch in s.branches]
         begin = min((linear.op.order for branch in branches for linear in branch.linears), default=0)

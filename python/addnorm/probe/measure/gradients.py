@@ -36,7 +36,7 @@ class Gradient:
 
 
 class InnerNorm:
-    """A norm within the autograd.Function of its sum, whose backward returns the gradients of both outputs as one."""
+    """A norm that one autograd.Function computes together with its sum, so that their gradients arrive as one."""
 
     def __init__(self, gave: Value, total: Tensor, gamma: Optional[Tensor]) -> None:
         self.gave, self._total, self._gamma = gave, total, gamma

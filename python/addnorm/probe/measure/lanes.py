@@ -42,7 +42,7 @@ class LaneMeasurement:
         numbers[0].update(self._coefficients(found, seen, values))
         return numbers
 
-    def _coefficients(self, found: Solution, seen: Optional[SeenCarry], values: Measured) -> Numbers:
+    def _coefficients(self, found: Solution, seen: Optional[SeenCarry], values: LaneRows) -> Numbers:
         numbers: Numbers = {}
         if seen is not None:
             numbers["coefficients"] = seen.dtype
@@ -69,7 +69,7 @@ def together(lanes: List[Tuple[Tensor, int]]) -> Tensor:
     return torch.stack([wide(lane).flatten(0, 1) for lane, _ in lanes], 1)
 
 
-def explain(values: Measured) -> Solution:
+def explain(values: LaneRows) -> Solution:
     """Fits each lane after the site as a sum of the lanes before it and of the branch, if the branch is large
     enough."""
     is_written = values.branch.norm() > IDLE * values.before.norm()
@@ -77,7 +77,7 @@ def explain(values: Measured) -> Solution:
     return solve(values.after, sources, values.precision)
 
 
-def lane_numbers(found: Solution, seen: Optional[SeenCarry], values: Measured) -> List[Numbers]:
+def lane_numbers(found: Solution, seen: Optional[SeenCarry], values: LaneRows) -> List[Numbers]:
     """Returns the row and column sums of the carry, the write, the distance from the mean lane and the residual of each
     lane."""
     n, told = values.before.shape[1], found.is_told
