@@ -1,7 +1,7 @@
 """The structs of addnorm.h, in the notation of Python's struct module, whose native mode aligns as C does.
 
-A library reads them from the bytes that `pack` returns. `cuda_kernels.py` of addnorm.torch uses them with addresses of
-device memory.
+A library reads them from the bytes that `pack` returns. `struct_kernels.py` of addnorm.torch packs the addresses of
+tensors.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", minversion="2.4")
 from addnorm import _library  # noqa: E402
 from addnorm import torch as at  # noqa: E402
-from addnorm.torch import cpu_kernels, cuda_kernels  # noqa: E402
+from addnorm.torch import cuda_kernels  # noqa: E402
 from torch import nn  # noqa: E402
 
 LAYER = addnorm.Norm("layer", 0.1).fields
@@ -191,26 +191,29 @@ def as_cuda(monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("fields", [LAYER, RMS])
-def test_the_structs_for_cuda_name_the_same_memory(as_cuda, dtype, fields):
-    x, f, dy, ds = (torch.randn(6, 2, 8).to(dtype) for _ in range(4))
+@pytest.mark.parametrize("options", [addnorm.Norm("layer", 0.1), addnorm.Norm("rms", 0.1, gamma_form="one_plus")])
+def test_the_structs_for_cuda_name_the_right_memory(as_cuda, dtype, options):
+    x, f, dy, ds = (torch.randn(6, 16).to(dtype) for _ in range(4))
     gamma, beta = torch.randn(16), torch.randn(16)
-    for branch in f, None:
-        ours = cuda_kernels.forward(x, branch, gamma, beta, fields, 2)
-        theirs = cpu_kernels.forward(x, branch, gamma.view(2, 8), beta.view(2, 8), fields, 2)
-        assert all(a is b is None or torch.equal(a, b) for a, b in zip(ours, theirs))
-    y, s, statistics = cuda_kernels.forward(x, f, gamma, beta, fields, 2)
-    ours = cuda_kernels.backward(dy, ds, s, statistics, gamma.view(2, 8), True, True, fields, 2)
-    theirs = cpu_kernels.backward(dy, ds, s, statistics, gamma.view(2, 8), True, True, fields, 2)
+    kernels, fields = cuda_kernels.kernels, options.fields
+    y, s, statistics = kernels.forward(x, f, gamma, beta, fields, 1)
+    theirs = addnorm.add_norm(x, f, gamma, beta, options)
+    assert torch.equal(y, theirs.y) and torch.equal(s, theirs.sum) and torch.equal(statistics, theirs.statistics)
+    alone, nothing, _ = kernels.forward(x, None, gamma, beta, fields, 1)
+    assert nothing is None and torch.equal(alone, addnorm.add_norm(x, None, gamma, beta, options).y)
+    ours = kernels.backward(dy, ds, s, statistics, gamma, True, True, fields, 1)
+    theirs = addnorm.add_norm_backward(dy, s, statistics, gamma, options, d_residual=ds)
     assert all(map(torch.equal, ours, theirs))
 
 
 @pytest.mark.parametrize("per_row", [False, True])
-def test_the_structs_of_lanes_for_cuda_name_the_same_memory(as_cuda, per_row):
-    inputs = [t.detach().float() for t in stream(per_row=per_row)]
-    ours, theirs = (k.lanes_forward(*inputs, LAYER) for k in (cuda_kernels, cpu_kernels))
-    assert all(map(torch.equal, ours, theirs))
-    d_sum, dy = torch.randn_like(ours[0]), torch.randn_like(ours[1])
-    *mixes, gamma, _ = inputs
-    ours, theirs = (k.lanes_backward(d_sum, dy, *mixes, ours[2], gamma, LAYER) for k in (cuda_kernels, cpu_kernels))
+def test_the_structs_of_lanes_for_cuda_name_the_right_memory(as_cuda, per_row):
+    x, f, carry, write, read, gamma, beta = (t.detach().float() for t in stream(per_row=per_row))
+    options, kernels = addnorm.Norm("layer", 0.1), cuda_kernels.kernels
+    sum, y, statistics = kernels.lanes_forward(x, f, carry, write, read, gamma, beta, options.fields)
+    theirs = addnorm.lanes(x, f, carry, write, read, norm=options, gamma=gamma, beta=beta)
+    assert torch.equal(sum, theirs.sum) and torch.equal(y, theirs.y) and torch.equal(statistics, theirs.statistics)
+    d_sum, dy = torch.randn_like(sum), torch.randn_like(y)
+    ours = kernels.lanes_backward(d_sum, dy, x, f, carry, write, read, statistics, gamma, options.fields)
+    theirs = addnorm.lanes_backward(d_sum, dy, x, f, carry, write, read, statistics, norm=options, gamma=gamma)
     assert all(map(torch.equal, ours, theirs))

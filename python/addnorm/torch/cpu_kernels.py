@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any, Optional, Sequence
 
 import torch
@@ -9,35 +10,35 @@ from torch import Tensor
 from torch.utils.dlpack import to_dlpack
 
 from .. import _kernels
-from ..norm_options import NormFields
-from .outputs import Gradients, Mixed, new_gradients, new_like, new_statistics
+from .._library import Error, library
+from .outputs import new_like
+from .struct_kernels import StructKernels
+
+for _name in "add_norm_forward", "add_norm_backward", "lanes_forward", "lanes_backward":
+    getattr(library, f"addnorm_{_name}").argtypes = (ctypes.c_char_p,)
+library.addnorm_add_norm_workspace.argtypes = (ctypes.c_size_t,) * 2
+library.addnorm_lanes_workspace.argtypes = (ctypes.c_size_t,) * 3
+library.addnorm_add_norm_workspace.restype = library.addnorm_lanes_workspace.restype = ctypes.c_size_t
+library.addnorm_last_error.restype = ctypes.c_char_p
 
 
-def _memory(tensor: Tensor | None, axes: int = 1) -> Any:
-    """Returns a tensor for the kernels, which have one axis of features: the last `axes` are flattened."""
-    return None if tensor is None else to_dlpack(tensor.contiguous().flatten(-axes))
+def _launch(name: str, packed: bytes, device: torch.device) -> None:
+    if getattr(library, f"addnorm_{name}")(packed):
+        message: str = library.addnorm_last_error().decode()
+        raise Error(message.partition(": ")[2] or message)
 
 
-def forward(x: Tensor, branch: Tensor | None, gamma: Tensor | None, beta: Tensor | None,
-            fields: NormFields, axes: int) -> tuple[Tensor, Tensor | None, Tensor]:
-    """Returns y, s and the statistics. The last `axes` of x are normalized together."""
-    y = new_like(x)
-    s = None if branch is None else new_like(x)
-    statistics = new_statistics(x, axes)
-    of_x, of_branch, *of_factors, of_s, of_y = (_memory(t, axes) for t in (x, branch, gamma, beta, s, y))
-    _kernels.add_norm(fields, of_x, of_branch, None, None, _kernels.NO_DROPOUT, *of_factors, of_s, of_y,
-                      _memory(statistics), torch.get_num_threads())
-    return y, s, statistics
+def _workspace(name: str, like: Tensor, *sizes: int) -> Tensor:
+    """Returns memory for a backward, of the type of values."""
+    dtype = torch.float64 if like.dtype == torch.float64 else torch.float32
+    return like.new_empty(getattr(library, f"addnorm_{name}")(*sizes), dtype=dtype)
 
 
-def backward(dy: Tensor, ds: Tensor | None, s: Tensor, statistics: Tensor, gamma: Tensor | None,
-             wants_gamma: bool, wants_beta: bool, fields: NormFields, axes: int) -> Gradients:
-    """Returns dx, d_gamma and d_beta. dx is also the gradient of the branch."""
-    dx, d_gamma, d_beta = new_gradients(s, statistics, wants_gamma, wants_beta, axes)
-    _kernels.add_norm_backward(fields, _memory(dy, axes), _memory(s, axes), _memory(statistics), _memory(gamma, axes),
-                               _memory(ds, axes), None, _memory(dx, axes), _memory(d_gamma, axes),
-                               _memory(d_beta, axes), torch.get_num_threads())
-    return dx, d_gamma, d_beta
+kernels = StructKernels(_launch, _workspace, torch.get_num_threads)
+
+
+def _memory(tensor: Tensor | None) -> Any:
+    return None if tensor is None else to_dlpack(tensor.contiguous())
 
 
 def squash(x: Tensor, alpha: Tensor, shift: Tensor | None, gamma: Tensor | None, beta: Tensor | None,
@@ -52,31 +53,3 @@ def squash(x: Tensor, alpha: Tensor, shift: Tensor | None, gamma: Tensor | None,
 def squash_backward(kind: str, tensors: Sequence[Optional[Tensor]], gradients: Sequence[Optional[Tensor]]) -> None:
     """tensors: dy, x, alpha, shift, gamma; gradients: the outputs dx, d_gamma, d_beta, d_alpha, d_shift."""
     _kernels.squash_backward(kind, *map(_memory, tensors), *map(_memory, gradients), torch.get_num_threads())
-
-
-def lanes_forward(x: Tensor, branch: Tensor | None, carry: Tensor | None, write: Tensor | None, read: Tensor | None,
-                  gamma: Tensor | None, beta: Tensor | None, fields: NormFields | None) -> Mixed:
-    """Returns X′, y and the statistics, or None for each that was not requested."""
-    made = x.shape[-2] if carry is None else carry.shape[-2]
-    mixes = carry is not None or branch is not None
-    sum = x.new_empty((*x.shape[:-2], made, x.shape[-1])) if mixes else None
-    y = None if read is None else x.new_empty((*x.shape[:-2], x.shape[-1]))
-    statistics = None if fields is None else new_statistics(x, 2)
-    _kernels.lanes(fields, *map(_memory, (x, branch, carry, write, read)), _kernels.NO_DROPOUT,
-                   *map(_memory, (gamma, beta)), made, *map(_memory, (sum, y, statistics)))
-    return sum, y, statistics
-
-
-def lanes_backward(d_sum: Tensor | None, dy: Tensor | None, x: Tensor, branch: Tensor | None, carry: Tensor | None,
-                   write: Tensor | None, read: Tensor | None, statistics: Tensor | None, gamma: Tensor | None,
-                   fields: NormFields | None) -> list[Tensor | None]:
-    """Returns the gradients of x, branch, carry, write, read, γ and β; None for absent ones."""
-    made = x.shape[-2] if carry is None else carry.shape[-2]
-    inputs = x, branch, carry, write, read
-    gradients = [None if t is None else new_like(t) for t in inputs]
-    gradients += [None if fields is None or statistics is None else statistics.new_empty(x.shape[-1:])] * 2
-    if gradients[-1] is not None:
-        gradients[-1] = torch.empty_like(gradients[-1])
-    _kernels.lanes_backward(fields, _memory(d_sum), _memory(dy), *map(_memory, inputs), _memory(statistics),
-                            _kernels.NO_DROPOUT, _memory(gamma), made, *map(_memory, gradients))
-    return gradients
