@@ -95,11 +95,17 @@ struct LanesBackwardCall {
   Given dx, d_branch, d_carry, d_write, d_read, d_gamma, d_beta;
 };
 
+/// Sets the fields that all structs begin with.
 template <typename Args>
-void fill(Args& args, Call& call, const ResidualArrays& arrays) {
+void begin(Args& args, const Call& call) {
   args.size = sizeof args;
   args.rows = call.rows();
   args.features = call.features();
+}
+
+template <typename Args>
+void fill(Args& args, Call& call, const ResidualArrays& arrays) {
+  begin(args, call);
   const Matrix x = call.matrix("x", arrays.x, Role::kStream, Access::kRead);
   const Matrix branch = call.matrix("branch", arrays.branch, Role::kBranch, Access::kRead);
   const Values skip = call.factor("skip", arrays.skip, Access::kRead);
@@ -211,9 +217,7 @@ addnorm_status add_norm_backward(const AddNormBackwardCall& given) {
 
 template <typename Args>
 void fill(Args& args, Call& call, const LaneArrays& arrays) {
-  args.size = sizeof args;
-  args.rows = call.rows();
-  args.features = call.features();
+  begin(args, call);
   const std::size_t made = arrays.made;
   require(made > 0 || call.lanes() == 0, "carry makes 0 lanes, must make some");
   const Matrix x = call.lanes("x", arrays.x, call.lanes(), Role::kStream, Access::kRead);

@@ -15,9 +15,7 @@ from typing import Any, Optional
 from ._library import call
 from .norm_options import NormFields
 
-# addnorm_dtype of a stream, and of a float32 stream with branches of 16 bits.
-DTYPES = {"float32": 0, "float64": 1, "bfloat16": 2, "float16": 3}
-MIXED = {"bfloat16": 4, "float16": 5}
+DTYPES = {"float32": 0, "float64": 1, "bfloat16": 2, "float16": 3}  # addnorm_dtype
 OVERWRITE = 1  # ADDNORM_GRADIENT_OVERWRITE
 
 NORM = struct.Struct("NiiiiddNd")

@@ -105,8 +105,9 @@ def _rms_norm(module: nn.Module) -> NormFields | str:
         return "has no positive `eps` or `variance_epsilon`"
     if weight.device.type == "meta" or isinstance(weight, _fake_tensors()):
         return "cannot be tried: its weight has no values yet"
-    module = copy.deepcopy(module).to("cpu")
-    weight = module.weight
+    if weight.device.type != "cpu":
+        module = copy.deepcopy(module).to("cpu")
+        weight = module.weight
     why = obstacle(weight)
     if why is not None:
         return f"cannot be tried: its weight {why}"

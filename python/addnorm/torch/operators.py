@@ -13,19 +13,13 @@ from .formula import (lanes_backward_in_pytorch, lanes_in_pytorch, norm_backward
                       squash_in_pytorch, value_type)
 from .kernels import kernels_of
 from .outputs import new_like, new_statistics
-from .tensors import DTYPES, HAS_CUSTOM_OPERATORS, fits, obstacle
+from .tensors import DTYPES, HAS_CUSTOM_OPERATORS, fits, obstacle, obstacle_of_device
 
 
 def take(*tensors: Optional[Tensor]) -> bool:
     """Whether there are kernels for tensors like these. A compiler traces this function, so it reads only devices and
     types."""
-    return all(t is None or t.dtype in DTYPES and _has_kernels(t.device, t.dtype) for t in tensors)
-
-
-def _has_kernels(device: torch.device, dtype: torch.dtype) -> bool:
-    if device.type == "cuda":
-        return dtype != torch.float64 and cuda_kernels.obstacle(device) is None
-    return device.type == "cpu"
+    return all(t is None or t.dtype in DTYPES and obstacle_of_device(t.device, t.dtype) is None for t in tensors)
 
 
 def apply(x: Tensor, branch: Optional[Tensor], gamma: Optional[Tensor], beta: Optional[Tensor],

@@ -55,13 +55,15 @@ class StructKernels:
         dx, d_gamma, d_beta = new_gradients(s, statistics, wants_gamma, wants_beta, axes)
         features = math.prod(s.shape[-axes:])
         rows = s.numel() // features
-        workspace = self._workspace("add_norm_workspace", statistics, rows, features)
+        has_parameters = wants_gamma or wants_beta  # only their gradients need a workspace
+        workspace = self._workspace("add_norm_workspace", statistics, rows, features) if has_parameters else None
         kept = _contiguous(s, statistics, gamma, dy, ds)
         of_s, of_statistics, of_gamma, of_dy, of_ds = map(_address, kept)
         self._launch("add_norm_backward", ADD_NORM_BACKWARD.pack(
             ADD_NORM_BACKWARD.size, _DTYPES[s.dtype], OVERWRITE, rows, features, norm_address(fields), of_s, 0,
             of_statistics, of_gamma, of_dy, 0, of_ds, 0, 0, 0, _address(dx), 0, _address(d_gamma), _address(d_beta),
-            _address(workspace), workspace.numel(), self._threads(), 0, 0, 0, 0, 0, 0), s.device)
+            _address(workspace), 0 if workspace is None else workspace.numel(), self._threads(), 0, 0, 0, 0, 0, 0),
+            s.device)
         return dx, d_gamma, d_beta
 
     def lanes_forward(self, x: Tensor, branch: Tensor | None, carry: Tensor | None, write: Tensor | None,

@@ -19,7 +19,7 @@ _are_transforms_active = getattr(torch._C, "_are_functorch_transforms_active", l
 
 def obstacle(tensor: Tensor) -> str | None:
     """Returns why the kernels cannot read a tensor, as the end of a sentence about it; None if they can."""
-    why = _obstacle_of_device(tensor)
+    why = obstacle_of_device(tensor.device, tensor.dtype)
     if why is not None:
         return f"is on {tensor.device}, {why}"
     if type(tensor) not in (Tensor, nn.Parameter):
@@ -30,11 +30,11 @@ def obstacle(tensor: Tensor) -> str | None:
     return f"is no plain tensor but has {other_keys}" if other_keys else None
 
 
-def _obstacle_of_device(tensor: Tensor) -> str | None:
-    if tensor.is_cuda:
-        lacks = "whose kernels lack float64" if tensor.dtype == torch.float64 else None
-        return cuda_kernels.obstacle(tensor.device) or lacks
-    return None if tensor.device.type == "cpu" else "for which addnorm has no kernels"
+def obstacle_of_device(device: torch.device, dtype: torch.dtype) -> str | None:
+    """Returns why there are no kernels for a type on a device, as the end of a sentence about the device; or None."""
+    if device.type == "cuda":
+        return cuda_kernels.obstacle(device) or ("whose kernels lack float64" if dtype == torch.float64 else None)
+    return None if device.type == "cpu" else "for which addnorm has no kernels"
 
 
 def fits(x: Tensor, features: int) -> bool:
