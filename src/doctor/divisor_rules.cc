@@ -13,12 +13,6 @@
 namespace addnorm::doctor {
 namespace {
 
-/// Whether a row's deviation leaves so much of the divisor² unexplained that another statistic must
-/// determine it. Rounding the statistics to bfloat16 leaves at most 2⁻⁷.
-bool divides_by_another_statistic(const DivisorFit& divisor) {
-  return divisor.noise > 0.05;
-}
-
 /// The error of divisor² in a fit, from float32's rounding.
 double resolution(const DivisorFit& fit) {
   return 2e-6 * fit.divisor * fit.divisor;
@@ -158,20 +152,8 @@ void find_rounded_statistics(const Subject& subject, Findings& findings) {
   for_all_norms(subject, [&](const ProfileEntry& norm, const NormFit& fit) {
     const double most = most_noise(norm.dtype);
     if (!is_of_rows(fit) || !fit.divisor || !(fit.divisor->noise > most)) return;
+    if (divides_by_another_statistic(*fit.divisor)) return;
     const double noise = fit.divisor->noise;
-    if (divides_by_another_statistic(*fit.divisor)) {
-      findings.push_back(
-          {.rule = "norm-kind",
-           .severity = Severity::kSuspicious,
-           .site = norm.site,
-           .what = "divides each row by a number that neither its deviation nor its root mean "
-                   "square determines",
-           .because = "LayerNorm divides by the deviation, RMSNorm by the root mean square",
-           .fix = "check the statistic; if this norm is intended, ignore the finding",
-           .measured = noise,
-           .expected = 0});
-      return;
-    }
     findings.push_back(
         {.rule = "rounded-statistics",
          .site = norm.site,

@@ -163,8 +163,10 @@ TEST(DivisorRules, KnowTheNoiseOfEachType) {
     EXPECT_THAT(findings_of(find_rounded_statistics, norm).at(0).because, HasSubstr(because));
     norm.fit.noise = 0.049;
     EXPECT_EQ(first_found(find_rounded_statistics, norm), "rounded-statistics") << dtype;
+    EXPECT_EQ(first_found(find_wrong_statistics, norm), "") << dtype;
     norm.fit.noise = 0.051;
-    EXPECT_EQ(first_found(find_rounded_statistics, norm), "norm-kind") << dtype;
+    EXPECT_EQ(first_found(find_rounded_statistics, norm), "") << dtype;
+    EXPECT_EQ(first_found(find_wrong_statistics, norm), "norm-kind") << dtype;
   }
 }
 

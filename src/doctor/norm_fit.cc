@@ -9,6 +9,10 @@ bool is_of_rows(const NormFit& fit) {
   return fit.unexplained.value_or(0) <= kMostUnexplained;
 }
 
+bool divides_by_another_statistic(const DivisorFit& divisor) {
+  return divisor.noise > 0.05;
+}
+
 double expected_scale(const Placements& placements, const Site& site) {
   const Placement* placement = placement_at(placements, site);
   if (placement == nullptr || site.point != Point::kBefore) return 1;

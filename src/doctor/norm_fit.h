@@ -15,6 +15,10 @@ using probe::NormFit;
 /// fit are meaningless.
 bool is_of_rows(const NormFit& fit);
 
+/// Returns whether a row's deviation leaves so much of the divisor² unexplained that another
+/// statistic must determine it. Rounding the statistics to bfloat16 leaves at most 2⁻⁷.
+bool divides_by_another_statistic(const DivisorFit& divisor);
+
 /// Returns the factor of a norm's output in its placement: 1/√l if that scales by depth, else 1.
 double expected_scale(const Placements& placements, const Site& site);
 

@@ -71,6 +71,19 @@ void find_wrong_norm_axis(const Subject& subject, Findings& findings) {
 
 void find_wrong_statistics(const Subject& subject, Findings& findings) {
   for_all_norms(subject, [&](const ProfileEntry& norm, const NormFit& fit) {
+    if (is_of_rows(fit) && fit.divisor && divides_by_another_statistic(*fit.divisor)) {
+      findings.push_back(
+          {.rule = "norm-kind",
+           .severity = Severity::kSuspicious,
+           .site = norm.site,
+           .what = "divides each row by a number that neither its deviation nor its root mean "
+                   "square determines",
+           .because = "LayerNorm divides by the deviation, RMSNorm by the root mean square",
+           .fix = "check the statistic; if this norm is intended, ignore the finding",
+           .measured = fit.divisor->noise,
+           .expected = 0});
+      return;
+    }
     if (fit.statistic.empty()) return;
     const bool is_declared =
         subject.profile.model.norm_at(norm.site.layer).kind && !is_norm_in_attention(norm.site);
