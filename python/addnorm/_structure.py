@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor, nn
-
 
 HEADS = "num_attention_heads", "n_head", "num_heads", "n_heads", "heads"  # names of the number of heads
 NORM_CLASS = re.compile(r"norm|^rms", re.I)  # names of classes that normalize
@@ -41,6 +41,11 @@ def may_normalize_rows(module: nn.Module) -> bool:
 def is_norm_class(module: nn.Module) -> bool:
     """Whether a module normalizes rows, by the names of its classes."""
     return may_normalize_rows(module) and any(NORM_CLASS.search(kind.__name__) for kind in type(module).__mro__)
+
+
+def dtype_name(value: Tensor | torch.dtype) -> str:
+    """Returns the name of a type without its module, for example "bfloat16"."""
+    return str(value.dtype if isinstance(value, Tensor) else value).replace("torch.", "")
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:

@@ -10,29 +10,69 @@
 namespace addnorm::doctor {
 namespace {
 
+// In the order of a report. A rule also sees the findings of the rules before it, so that one cause
+// is one entry: find_equal_lanes yields to all findings on streams and lanes, and find_odd_epsilon,
+// find_odd_scales and find_odd_sums yield to those at the same norm or sum.
 constexpr Rule* kRules[] = {
-    find_wrong_sums,         find_detached_parts,      find_unexplained_sums,
-    find_wrong_inputs,       find_changed_streams,     find_gated_streams,
-    find_folded_lanes,       find_lanes_without_parts, find_turned_carries,
-    find_wrong_mhc,          find_equal_lanes,         find_wrong_norm_axis,
-    find_wrong_statistics,   find_wrong_norm_kind,     find_wrong_gamma_form,
-    find_wrong_epsilon,      find_odd_epsilon,         find_odd_scales,
-    find_odd_sums,           find_overflowing_norms,   find_wrong_modulations,
-    find_rounded_statistics, find_wrong_divisors,      find_misplaced_norms,
-    find_lost_depth_scale,   find_missing_final_norm,  find_dead_gains,
-    find_lost_gradients,     find_collapsed_tokens,    find_unscaled_projections,
-    find_stopped_training,   find_stalled_training,    find_rising_loss,
-    find_loss_spikes,        find_missing_warm_up,     find_unread_tensors,
-    find_second_head,        find_repeated_layers,     find_guessing,
-    find_better_recipe,      find_unusual_epsilon,     find_gains_stored_otherwise,
-    find_not_finite,         find_growing_scores,      find_idle_sublayers,
-    find_misbehaviour,       note_large_epsilon,       note_massive_activations,
-    note_stream_growth,      note_unreadable_tensors,  note_layers_not_run,
+    // streams and lanes
+    find_wrong_sums,
+    find_detached_parts,
+    find_unexplained_sums,
+    find_wrong_inputs,
+    find_changed_streams,
+    find_gated_streams,
+    find_folded_lanes,
+    find_lanes_without_parts,
+    find_turned_carries,
+    find_wrong_mhc,
+    find_equal_lanes,
+    // norms
+    find_wrong_norm_axis,
+    find_wrong_statistics,
+    find_wrong_norm_kind,
+    find_wrong_gamma_form,
+    find_wrong_epsilon,
+    find_odd_epsilon,
+    find_odd_scales,
+    find_odd_sums,
+    find_overflowing_norms,
+    find_wrong_modulations,
+    find_rounded_statistics,
+    find_wrong_divisors,
+    find_misplaced_norms,
+    find_lost_depth_scale,
+    find_missing_final_norm,
+    find_dead_gains,
+    // before the first step
+    find_lost_gradients,
+    find_collapsed_tokens,
+    find_unscaled_projections,
+    // training
+    find_stopped_training,
+    find_stalled_training,
+    find_rising_loss,
+    find_loss_spikes,
+    find_missing_warm_up,
+    // files
+    find_unread_tensors,
+    find_second_head,
+    find_repeated_layers,
+    find_guessing,
+    find_better_recipe,
+    find_unusual_epsilon,
+    find_gains_stored_otherwise,
+    // signals and behaviour
+    find_not_finite,
+    find_growing_scores,
+    find_idle_sublayers,
+    find_misbehaviour,
+    // notes
+    note_large_epsilon,
+    note_massive_activations,
+    note_stream_growth,
+    note_unreadable_tensors,
+    note_layers_not_run,
 };
-
-}  // namespace
-
-namespace {
 
 /// Replaces the layer's number by the module's name if the network has several stacks:
 /// "decoder.layer.3.cross_attn, norm before it" instead of "layer 9, attention, norm before it".

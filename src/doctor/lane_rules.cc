@@ -264,7 +264,7 @@ void find_wrong_mhc(const Subject& subject, Findings& findings) {
 namespace {
 
 /// Whether a γ has changed since initialization; false if no γ is known.
-bool is_trained(const Subject& subject) {
+bool has_trained_gamma(const Subject& subject) {
   return std::ranges::any_of(last_entries(subject.profile), [](const ProfileEntry& entry) {
     return entry.site.point == Point::kGamma && entry.std > 0;
   });
@@ -283,7 +283,7 @@ void find_equal_lanes(const Subject& subject, Findings& findings) {
     if (own) gradients = std::max(gradients.value_or(0), *own);
   }
   if (sites.size() < 2 || spread > kAlike || !findings.empty()) return;
-  const bool is_trapped = is_trained(subject) && gradients && *gradients < 1e-4;
+  const bool is_trapped = has_trained_gamma(subject) && gradients && *gradients < 1e-4;
   findings.push_back(
       {.rule = "lanes-alike",
        .severity = is_trapped ? Severity::kSuspicious : Severity::kNote,

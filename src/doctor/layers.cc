@@ -106,14 +106,14 @@ bool has_shares(const std::vector<LayerNumbers>& layers) {
 }
 
 /// Whether the last measurement was made before training.
-bool is_untrained(const Subject& subject) {
+bool is_before_training(const Subject& subject) {
   return is_initial(subject) && last_step(subject.profile) == first_step(subject.profile);
 }
 
 Band sums_band(const Subject& subject, const Placement& placement,
                const std::vector<LayerNumbers>& layers) {
   Band band;
-  const bool are_one = placement.inside == Slot::kNorm && is_untrained(subject);
+  const bool are_one = placement.inside == Slot::kNorm && is_before_training(subject);
   double power = layers.front().stream * layers.front().stream;
   double length = layers.front().stream;
   for (const LayerNumbers& layer : layers) {
@@ -137,7 +137,7 @@ Band stream_band(const Subject& subject, const std::vector<LayerNumbers>& layers
   const std::optional<NormKind> norm = subject.profile.model.norm;
   if (norm && squashes(*norm) && placement->before != Slot::kNorm) return {};  // no output of RMS 1
   if (adds_up(*placement)) return sums_band(subject, *placement, layers);
-  if (placement->after != Slot::kNorm || !is_untrained(subject)) return {};
+  if (placement->after != Slot::kNorm || !is_before_training(subject)) return {};
   Band band;
   for (const LayerNumbers& layer : layers) {
     if (layer.layer == 0) continue;
@@ -151,7 +151,7 @@ Band stream_band(const Subject& subject, const std::vector<LayerNumbers>& layers
 Band gradient_band(const Subject& subject, const std::vector<LayerNumbers>& layers) {
   const Placements placements = placements_of(subject.profile.model);
   const Placement* placement = only_placement(placements);
-  const bool applies = placement != nullptr && adds_up(*placement) && is_untrained(subject) &&
+  const bool applies = placement != nullptr && adds_up(*placement) && is_before_training(subject) &&
                        has_shares(layers) && are_known(layers, &LayerNumbers::gradient);
   if (!applies) return {};
   Band band;

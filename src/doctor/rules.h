@@ -12,7 +12,8 @@ namespace addnorm::doctor {
 
 using Findings = std::vector<Finding>;
 
-/// A rule adds its findings in the subject; none if its measurements are missing.
+/// A rule adds its findings in the subject; none if its measurements are missing. `findings` has
+/// those of the rules before it, in the order of diagnose.cc.
 using Rule = void(const Subject& subject, Findings& findings);
 
 // residual_rules.cc: sums compared with s = skip·x + gain·f, and their gradients

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .._structure import entry
+from .experts import names_router
 from .operators import linear_input
 from .structure import relative_difference
 from .subject import Subject
@@ -50,7 +51,7 @@ class Activations:
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
         place, made, x = self._s.where(), self._made, linear_input(name, args, kwargs)
-        if not isinstance(x, Tensor) or self._declared not in KNOWN or "router" in place:  # routers have their own
+        if not isinstance(x, Tensor) or self._declared not in KNOWN or names_router(place):  # routers have their own
             return
         self._made = [*made[-1:], _rows(result)]
         read, layer = _rows(x), self._s.layer_of(place)

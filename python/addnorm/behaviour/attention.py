@@ -14,7 +14,7 @@ from .operators import PRODUCTS, SOFTMAX, argument, linear_input
 from .starts import CONSTANT, MOST_VALUES, Starts
 from .structure import rms
 from .subject import Subject
-from .weights import follows_range, has_zeros, is_trained, is_untrained
+from .weights import follows_range, has_initial_weights, has_trained_gains, has_zeros
 
 AXES = {1: "heads", 2: "queries"}  # axes of weights [sequences, heads, queries, keys]
 MOST_HEADS, MOST_TOKENS = 128, 64  # largest numbers of heads and tokens that are compared
@@ -135,10 +135,10 @@ class AttentionChecks:
     def add(self) -> None:
         self._weights.clear()
         self._product = None
-        is_drawn = bool(self._zero) and is_untrained(self._s) and follows_range(self._s)
+        is_drawn = bool(self._zero) and has_initial_weights(self._s) and follows_range(self._s)
         for place, what in self._zero:
             is_alone = (self._s.of_all_layers(place), what) in self._live
-            if is_alone or is_trained(self._s) or is_drawn and has_zeros(self._s, place):
+            if is_alone or has_trained_gains(self._s) or is_drawn and has_zeros(self._s, place):
                 self._found["attention-constant", place] = what
         for (check, place), what in self._found.items():
             if check != "attention-constant" or not self._starts.is_equal(place):

@@ -10,10 +10,10 @@ from typing import Any, Iterator
 import torch
 from torch import Tensor, nn
 
-from .._structure import EPSILONS, HEADS, entry, is_norm_class, tensors_in
+from .._structure import EPSILONS, HEADS, dtype_name, entry, is_norm_class, tensors_in
 from .operators import DROPOUTS, PRODUCTS, SOFTMAX, argument, dropout_rate, multiple
 from .rerun import padding_mask
-from .structure import places_of, relative_difference, rms, some
+from .structure import is_16_bit, places_of, relative_difference, rms, some
 from .subject import Subject
 
 CASTS = {"to", "half", "bfloat16", "type"}
@@ -66,8 +66,8 @@ class Computed:
         elif name in MASKS and self._dropped is not None and any(a is self._dropped for a in args):
             self._dropped = result
         if name in CASTS and self._is_wide and isinstance(result, Tensor):
-            if result.dtype in (torch.float16, torch.bfloat16) and result.dim() > 1:
-                self._casts.setdefault(self._s.where(), str(result.dtype).replace("torch.", ""))
+            if is_16_bit(result) and result.dim() > 1:
+                self._casts.setdefault(self._s.where(), dtype_name(result))
 
     def add(self) -> None:
         self._dropped = None

@@ -10,6 +10,7 @@ from torch import nn
 
 from .._structure import parent_of
 from ..probe.find.names import ATTENTION, stem_of, weight_named
+from .experts import is_expert
 from .gradients import cover
 from .structure import places_of, some
 from .subject import Subject
@@ -46,23 +47,13 @@ def _oddly_frozen(s: Subject, frozen: set[str]) -> tuple[list[str], list[str]]:
     forms: dict[str, list[str]] = defaultdict(list)
     for layer, names in layers.items():
         for name in names:
-            if (layer not in whole or len(whole) == 1) and not _is_one_of_experts(s, name):
+            if (layer not in whole or len(whole) == 1) and not is_expert(s, name):
                 forms[s.of_all_layers(name)].append(name)
     odd = [n for names in forms.values() for n in names[1:-1] if frozen.intersection(names) == {n}]
     if any(1 < len(frozen.intersection(names)) < len(names) for names in forms.values()):
         return [], []
     return odd, [n for layer, names in layers.items() if layer not in whole
                  for n in _frozen_parts(s, layer, names, frozen) if n not in odd]
-
-
-def _is_one_of_experts(s: Subject, name: str) -> bool:
-    """Returns whether a parameter belongs to one of several modules of one class in a list within its layer."""
-    for place in places_of(name[len(s.layer_of(name)) + 1:]):
-        module = s.model.get_submodule(f"{s.layer_of(name)}.{parent_of(place)}".rstrip("."))
-        kinds = [type(child) for child in module.children()]
-        if isinstance(module, nn.ModuleList) and parent_of(place) and len(kinds) > len(set(kinds)):
-            return True
-    return "expert" in name
 
 
 def _frozen_parts(s: Subject, layer: str, names: list[str], frozen: set[str]) -> list[str]:
@@ -75,7 +66,7 @@ def _frozen_parts(s: Subject, layer: str, names: list[str], frozen: set[str]) ->
     sublayers: dict[Any, list[str]] = defaultdict(list)
     for name in matrices:
         sublayers[_sublayer_of(s, layer, name)].append(name)
-    return [n for key, group in sublayers.items() if key and not any(_is_one_of_experts(s, n) for n in group)
+    return [n for key, group in sublayers.items() if key and not any(is_expert(s, n) for n in group)
             and any(n not in frozen for n in group) for n in group if n in frozen]
 
 

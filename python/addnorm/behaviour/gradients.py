@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from .._sharded import local_part
 from .._structure import is_norm_class, is_within, parent_of, tensors_in
 from .._undo import Undo
+from .experts import names_expert
 from .structure import main_output, places_of, plural, rms, some
 from .subject import Calls, Subject, Unmeasured
 from .tracer import Targets
@@ -195,7 +196,7 @@ def _siblings(s: Subject, place: str) -> str:
     alike = [m for m in holder.children() if type(m) is type(module)]
     called = [m for m in alike if s.is_called(m)]
     shapes = {shape for m in called for shape in s.runs[0].shapes.get(m, ())}
-    routed = len(shapes) > 1 or any(len(shape) < 3 for shape in shapes) or "expert" in place.lower()
+    routed = len(shapes) > 1 or any(len(shape) < 3 for shape in shapes) or names_expert(place)
     if routed or 2 * len(called) <= len(alike):  # may be one of several heads
         return ""
     return f"{some(s.names[m] for m in called)} {'is' if len(called) == 1 else 'are'} called"

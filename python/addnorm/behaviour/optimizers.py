@@ -6,10 +6,9 @@ import math
 from statistics import median
 from typing import Any
 
-import torch
-
 from .._samples import RESOLUTION
-from .._structure import is_norm_class, parent_of
+from .._structure import dtype_name, is_norm_class, parent_of
+from .experts import is_router
 from .gradients import cover
 from .structure import is_linear_map, rms, some
 from .subject import Subject
@@ -76,7 +75,7 @@ def _measure_updates(s: Subject, groups: Groups, sizes: dict[str, float | None])
         return
     dtype = max(set(dtypes), key=dtypes.count)
     s.add("update-ratio", median(ratios), limit=RESOLUTION.get(dtype, 0.0), where="weights",
-          detail=str(dtype).replace("torch.", ""))
+          detail=dtype_name(dtype))
 
 
 def _decays(s: Subject, groups: Groups) -> dict[str, float]:
@@ -105,7 +104,7 @@ def _measure_uneven_decay(s: Subject, groups: Groups) -> None:
     matrix in some layers alone, or a few kinds of matrices in all layers. For routers, and for groups with another
     learning rate, another decay is a choice."""
     decays = {n: decay for n, decay in _decays(s, groups).items() if s.parameters[n].dim() == 2 and s.layer_of(n)
-              and is_linear_map(s.model.get_submodule(parent_of(n))) and not _is_router(s, n)}
+              and is_linear_map(s.model.get_submodule(parent_of(n))) and not is_router(s, n)}
     names = list(decays)
     usual = max(sorted(set(decays.values())), key=list(decays.values()).count, default=0.0)
     rates = {float(groups[id(s.parameters[n])][1]["lr"]) for n in names}
@@ -115,9 +114,3 @@ def _measure_uneven_decay(s: Subject, groups: Groups) -> None:
     if odd and len(rates) == 1 and (is_split or 2 * len(odd_forms) <= len(forms)):
         s.add("decay-uneven", decays[odd[0]], limit=usual, where=some(cover(s, odd, odd)),
               detail=f"{len(odd)} of {len(names)} weights of linear maps")
-
-
-def _is_router(s: Subject, name: str) -> bool:
-    """Returns whether a map has experts as siblings, or the name of a router."""
-    around = s.model.get_submodule(parent_of(parent_of(name)))
-    return "rout" in name.lower() or any("expert" in child.lower() for child, _ in around.named_children())

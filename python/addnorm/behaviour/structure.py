@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from .._structure import entry, parent_of, tensors_in
 
+
 def is_linear_map(module: nn.Module) -> bool:
     """Returns whether a module is a linear map, such as nn.Linear or GPT-2's Conv1D."""
     return isinstance(module, nn.Linear) or type(module).__name__ == "Conv1D"

@@ -66,15 +66,15 @@ def _zeros(s: Subject, weight: Tensor) -> Iterator[tuple[str, int]]:
 # -- Before training --
 
 
-def is_trained(s: Subject) -> bool:
+def has_trained_gains(s: Subject) -> bool:
     """Returns whether the gains of a norm differ. Before training, they have one value."""
     return any(bool((p != p.flatten()[0]).any()) for p in _gains(s).values())
 
 
-def is_untrained(s: Subject) -> bool:
+def has_initial_weights(s: Subject) -> bool:
     """Returns whether all biases of linear maps are 0, and all gains of a norm the same."""
     biases = [m.bias for m in s.names if isinstance(getattr(m, "bias", None), nn.Parameter) and not is_norm_class(m)]
-    return len(biases) + len(_gains(s)) > 1 and not any(bool(b.any()) for b in biases) and not is_trained(s)
+    return len(biases) + len(_gains(s)) > 1 and not any(bool(b.any()) for b in biases) and not has_trained_gains(s)
 
 
 def _gains(s: Subject) -> dict[str, Tensor]:
@@ -111,7 +111,7 @@ def measure_initial_sizes(s: Subject) -> None:
     number than their counterparts. Matrices are faulty if their size is not the configuration's initializer_range,
     while most matrices have that size. A model's own _init_weights() takes precedence. Maps into the residual stream
     may be smaller."""
-    if not is_untrained(s):
+    if not has_initial_weights(s):
         return
     norms = dict(_of_norms(s))
     off = {name for name, p in norms.items() if _is_off(_mean(p), float(not name.endswith("bias")))}

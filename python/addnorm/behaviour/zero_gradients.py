@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections import defaultdict
 from typing import Iterable, Iterator
@@ -10,9 +9,9 @@ from typing import Iterable, Iterator
 import torch
 from torch import Tensor, nn
 
-from .._core import family_facts
 from .._sharded import local_part
-from .._structure import entry, is_within, parent_of
+from .._structure import is_within
+from .experts import is_router_of_one
 from .gradients import Gradients, cover, owner_of
 from .starts import Starts
 from .subject import Subject
@@ -48,7 +47,7 @@ def measure_zero(s: Subject, g: Gradients, starts: Starts) -> None:
     if small:
         idle = starts.idle()
         small = {n: words for n, words in small.items()
-                 if not any(is_within(n, place) for place in idle) and not _is_router_of_one(s, n)}
+                 if not any(is_within(n, place) for place in idle) and not is_router_of_one(s, n)}
     for place in cover(s, small, small):
         names = [n for n in small if n == place or n.startswith(place + ".")]
         s.add("gradient-zero", sum(s.parameters[n].numel() for n in names), where=place, detail=small[names[0]])
@@ -68,18 +67,6 @@ def _has_no_rows(s: Subject, g: Gradients, name: str) -> bool:
     module = owner_of(s, name)
     is_padded = isinstance(module, nn.Embedding) and module.padding_idx is not None
     return is_padded or any(0 in shape for shape in g.calls.shapes.get(module, ()))
-
-
-def _is_router_of_one(s: Subject, name: str) -> bool:
-    """Returns whether a router gets no gradient by design: its configuration says that one expert is chosen, whose
-    weight may be divided by itself. Some families do this for experts with a much larger logit than the others."""
-    experts = entry(s.config, "num_experts", "num_local_experts", "n_routed_experts")
-    if not re.search("rout|gate", name) or s.parameters[name].shape[0] != experts:
-        return False
-    chosen = entry(s.config, "num_experts_per_tok", "moe_topk")
-    is_one = set(chosen if isinstance(chosen, list) else [chosen]) == {1} and \
-        entry(s.config, "norm_topk_prob") is not False
-    return is_one or not family_facts(str(entry(s.config, "model_type")))["has_router_gradient"]
 
 
 def _without_excused(s: Subject, g: Gradients, small: dict[str, str]) -> dict[str, str]:

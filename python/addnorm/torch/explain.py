@@ -8,6 +8,7 @@ from typing import Union
 import torch
 from torch import Tensor, nn
 
+from .._structure import dtype_name
 from .conversion import is_converted
 from .tensors import obstacle
 
@@ -20,7 +21,7 @@ def explain(of: Union[Tensor, nn.Module]) -> str:
     Raises TypeError for another object.
     """
     if isinstance(of, Tensor):
-        return f"{_dtype(of)} on {of.device}: {_computed_by(of)}"
+        return f"{dtype_name(of)} on {of.device}: {_computed_by(of)}"
     if not isinstance(of, nn.Module):
         raise TypeError(f"explain() got a {type(of).__name__}, must get a tensor or a torch.nn.Module")
     norms = [module for module in of.modules() if is_converted(module)]
@@ -36,7 +37,7 @@ def _of_module(norm: nn.Module, model: nn.Module) -> str:
     tensor = next(iter(model.parameters()), None) if tensor is None else tensor
     if tensor is None:
         return "on the device of their input"
-    return f"{_dtype(tensor)} on {tensor.device}, {_computed_by(tensor)}"
+    return f"{dtype_name(tensor)} on {tensor.device}, {_computed_by(tensor)}"
 
 
 def _computed_by(tensor: Tensor) -> str:
@@ -46,7 +47,3 @@ def _computed_by(tensor: Tensor) -> str:
     if tensor.is_cuda:
         return f"the kernels of addnorm-cuda ({torch.cuda.get_device_name(tensor.device)})"
     return "the kernels of addnorm"
-
-
-def _dtype(tensor: Tensor) -> str:
-    return str(tensor.dtype).replace("torch.", "")

@@ -12,6 +12,7 @@ import torch
 from torch import fx
 
 from .. import _core
+from .._structure import dtype_name
 from . import operators
 from .formula import value_type
 from .written_norms import WrittenNorm, find, name_of, shape, value
@@ -184,7 +185,7 @@ def _name(node: fx.Node) -> str:
 
 def _description(node: Any) -> str:
     tensor = value(node)
-    return "this value" if tensor is None else f"{tensor.dtype} on {tensor.device.type}".replace("torch.", "")
+    return "this value" if tensor is None else f"{dtype_name(tensor)} on {tensor.device.type}"
 
 
 def _storage(node: Any) -> Any:

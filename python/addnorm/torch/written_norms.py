@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
+from .._structure import dtype_name
 from ..norm_options import NormFields
 from .formula import value_type
 
@@ -205,7 +206,7 @@ def _divided(node: Node) -> _Core | None:
         why = None if _is_last(found.axis, x) and (mean is None or _is_last(_reduced(mean, "mean"), x)) else \
             "it normalizes another axis than the last"
         if value(x) is not None and types != {value_type(value(x))}:
-            why = why or "it is computed in " + " and ".join(sorted(str(t).replace("torch.", "") for t in types))
+            why = why or "it is computed in " + " and ".join(sorted(dtype_name(t) for t in types))
         return _Core(node, x, None, None, (kind, found.eps, found.eps_at, found.variance, "plain", 1.0), why)
     return None
 

@@ -45,9 +45,9 @@ class Flow:
         """Whether a layer with this value as input continues this stream."""
         return self.values.carries_stream(value)
 
-    def is_end(self, value: Value, leaves: Value) -> bool:
-        """Whether a value is the stream after the last sublayer. leaves: the last sublayer's output stream."""
-        return value.root is leaves.root
+    def is_end(self, value: Value, next_x: Value) -> bool:
+        """Whether a value is the stream after the last sublayer. next_x: the stream after the last sublayer."""
+        return value.root is next_x.root
 
     # -- Operators --
 
@@ -93,12 +93,12 @@ class Flow:
         return Linear(op, str(weight.parameter), not weight.is_flipped, read, op.outputs[0])
 
     def _run_linear(self, linear: Linear) -> Branches:
-        state = self.values.branches_of(linear.read) or STREAM
+        state = self.values.branches_of(linear.input) or STREAM
         if not state and self._rejoins(linear):
             return STREAM
         self.linears.append(linear)
         if state and self._has_ended(state, linear):
-            self.sums.end_without_stream(linear.read, state)
+            self.sums.end_without_stream(linear.input, state)
             state = STREAM
         elif all(branch.place.layer != self.values.place.layer for branch in self.values.list(state)):
             state = STREAM  # values that a layer passes to the next one beside the stream, for example router logits
@@ -112,8 +112,8 @@ class Flow:
         """Whether a layer begins with a linear map from the concatenation of stream and skip to the stream, as in a
         U-net."""
         stands_in_layer = parent_of(parent_of(linear.weight)) == self.values.place.module
-        return stands_in_layer and linear.read.tensor.numel() > self.x.tensor.numel() and \
-            linear.read.shape[:-1] == linear.gave.shape[:-1] and self.values.has_stream_shape(linear.gave)
+        return stands_in_layer and linear.input.tensor.numel() > self.x.tensor.numel() and \
+            linear.input.shape[:-1] == linear.output.shape[:-1] and self.values.has_stream_shape(linear.output)
 
     def _meet(self, op: Op, inputs: List[Value], state: Branches) -> None:
         """Marks the branches in which an operator mixes tokens: products of activations, and attention."""
@@ -142,10 +142,10 @@ class Flow:
 
     def _has_ended(self, state: Branches, linear: Linear) -> bool:
         """Whether a linear map reads the output of complete branches directly, without a sum between them."""
-        if not self.values.has_stream_shape(linear.read):
+        if not self.values.has_stream_shape(linear.input):
             return False
         module = parent_of(linear.weight)
-        last = self._peeled(in_order(self._peeled(linear.read))).root.op
+        last = self._peeled(in_order(self._peeled(linear.input))).root.op
         return all(branch.place.layer != self.values.place.layer or branch.has_ended_before(module, last)
                    for branch in self.values.list(state))
 
@@ -161,6 +161,6 @@ class Flow:
     def end_layer(self, outputs: Sequence[Value]) -> None:
         """Ends a branch that the last layer returns instead of a sum, if the branch reads a norm's output."""
         for output in outputs if not any(map(self.values.has_stream, outputs)) else ():
-            reads = [branch.linears[0].read for branch in self.values.list_branches(output)]
+            reads = [branch.linears[0].input for branch in self.values.list_branches(output)]
             if all(self.norms.at(in_order(read)) for read in reads):
                 self.end(output)

@@ -17,7 +17,7 @@ CARRIED = 0.02  # the least share of the largest lane that counts as a carry
 
 def is_small(linear: Linear) -> bool:
     """Whether a linear map has few outputs, like a map to coefficients."""
-    return 2 * linear.gave.tensor.numel() < linear.read.tensor.numel()
+    return 2 * linear.output.tensor.numel() < linear.input.tensor.numel()
 
 
 def mixes_lanes(linear: Linear, most: int = MOST) -> bool:
@@ -33,7 +33,7 @@ def is_branch(linear: Linear) -> bool:
 def reads_in_turn(linear: Linear, flow: Flow) -> bool:
     """Whether a linear map reads a layer's input part by part, like a recurrent network, which reads it token by token.
     One token's part may be missing, because nothing is read before the first token."""
-    parts = [other.read.tensor.numel() for other in flow.linears if other.weight == linear.weight]
+    parts = [other.input.tensor.numel() for other in flow.linears if other.weight == linear.weight]
     return len(parts) > 1 and sum(parts) + parts[0] >= flow.x.tensor.numel()
 
 
@@ -55,11 +55,11 @@ def find_lanes(flow: Flow, has_sums: bool) -> Optional[Tuple[Value, Value]]:
 
 
 def _read_lanes(linear: Linear, flow: Flow) -> Optional[Tuple[Value, Value]]:
-    read, state = linear.read, None
+    read, state = linear.input, None
     if read.tensor.dim() < 2:
         return None
-    for value in bottlenecks(linear.read, flow.values):
-        lanes, row = lanes_of(value, linear.read), as_row(value, linear.read)
+    for value in bottlenecks(linear.input, flow.values):
+        lanes, row = lanes_of(value, linear.input), as_row(value, linear.input)
         if lanes is not None:
             state = lanes
         elif state is None and row is not None:
@@ -80,9 +80,9 @@ def reads_otherwise(flow: Flow) -> bool:
     if first is None or reads_in_turn(first, flow):
         return False
     x = flow.x.tensor
-    return first.read.tensor.numel() < x.numel() or any(
-        linear.op.order < first.op.order and linear.read.tensor.numel() == x.numel()
-        and (mixes_lanes(linear) or linear.read.shape[-1] < x.shape[-1])
+    return first.input.tensor.numel() < x.numel() or any(
+        linear.op.order < first.op.order and linear.input.tensor.numel() == x.numel()
+        and (mixes_lanes(linear) or linear.input.shape[-1] < x.shape[-1])
         for linear in flow.linears if not is_branch(linear))
 
 
@@ -97,12 +97,12 @@ def as_row(value: Value, row: Value) -> Optional[Value]:
 def _reads_all(linear: Linear, first: Linear, flow: Flow) -> bool:
     """Whether a branch's linear map reads all rows of the layer's input, so that they are rows of one stream."""
     x = flow.x.tensor
-    if not is_branch(linear) or x.numel() == first.read.tensor.numel() or \
-            linear.read.tensor.numel() != x.numel() or linear.read.shape[-1] != first.read.shape[-1]:
+    if not is_branch(linear) or x.numel() == first.input.tensor.numel() or \
+            linear.input.tensor.numel() != x.numel() or linear.input.shape[-1] != first.input.shape[-1]:
         return False
-    made_by = {other.gave.root for other in flow.linears}
-    return not any(value.root in made_by or as_row(value, first.read) is not None
-                   for value in bottlenecks(linear.read, flow.values))
+    made_by = {other.output.root for other in flow.linears}
+    return not any(value.root in made_by or as_row(value, first.input) is not None
+                   for value in bottlenecks(linear.input, flow.values))
 
 
 def bottlenecks(value: Value, values: StreamValues, branches: bool = False) -> Iterator[Value]:
@@ -145,8 +145,8 @@ class LaneFlow(Flow):
         self._settle_written(value)
         return super().carries_stream(value) or self.values.branches_of(value) is not None and self.is_state(value)
 
-    def is_end(self, value: Value, leaves: Value) -> bool:
-        return self.values.is_stream(value) and value.root.order > leaves.root.order
+    def is_end(self, value: Value, next_x: Value) -> bool:
+        return self.values.is_stream(value) and value.root.order > next_x.root.order
 
     # -- One operator --
 
@@ -168,14 +168,14 @@ class LaneFlow(Flow):
         linear = super()._linear(op, inputs)
         if linear is None or mixes_lanes(linear, self.lanes):
             return None
-        if self.values.branches_of(linear.read):
+        if self.values.branches_of(linear.input):
             self._settle_unended(linear)
-        if self.values.branches_of(linear.read):
+        if self.values.branches_of(linear.input):
             return linear
-        if is_small(linear) or self._reads_lanes(linear.read):
+        if is_small(linear) or self._reads_lanes(linear.input):
             return None
         if not self._is_open:
-            self._begin_site(linear.read)
+            self._begin_site(linear.input)
         return linear
 
     def _reads_lanes(self, read: Value) -> bool:
@@ -258,12 +258,12 @@ class LaneFlow(Flow):
         last.branch = next(row for root, row in rows[0].items() if root in rows[1])
         last.total = self.state = total
         self._seen = [total]
-        last.lanes.layout, last.lanes.behind = fit.before, fit.behind
+        last.lanes.layout, last.lanes.layout_after = fit.layout, fit.layout_after
         self.values.set(total, STREAM)
 
     def _branch_in(self, total: Value) -> Optional[Value]:
         """Returns the last row that is on every path from the branches to the total, or None."""
-        made_by = {linear.gave.root for linear in self.linears}
+        made_by = {linear.output.root for linear in self.linears}
         for value in bottlenecks(total, self.values, branches=True):
             row = as_row(value, self.x)
             if row is not None and not self._is_sum_of_rows(row):
@@ -279,7 +279,7 @@ class LaneFlow(Flow):
             self.values.is_stream(v) and as_row(v, self.x) is not None for v in op.inputs)
 
     def _end_site(self, total: Value, branch: Value, fit: Fit) -> None:
-        site = LaneSite(self.state, fit.before, fit.behind, self._is_folded)
+        site = LaneSite(self.state, fit.layout, fit.layout_after, self._is_folded)
         ended = Sum(total, self._read, branch, self.values.list_branches(branch), site)
         self.state, self._seen, self._is_open, self._pending = total, [total], False, []
         self.sums.end(ended)
@@ -287,18 +287,18 @@ class LaneFlow(Flow):
     def _settle_unended(self, linear: Linear) -> None:
         """Ends the branches that a linear map reads, if they ended in lanes that hold only a branch, or in a sum that
         could not be fitted."""
-        values = list(bottlenecks(linear.read, self.values, branches=True))
+        values = list(bottlenecks(linear.input, self.values, branches=True))
         total = self._end_pending(values)
         if total is not None:
             return
-        ended = self.values.branches_of(linear.read) or STREAM
+        ended = self.values.branches_of(linear.input) or STREAM
         if super()._has_ended(ended, linear):
             state = next(filter(None, map(self.as_state, values)), None)
             self.lost.append(self.values.place.module)
             self._is_open = False
             if state is not None:
                 self.state = state
-            self.values.settle_made_of(ended, linear.read.order if state is None else state.root.order)
+            self.values.settle_made_of(ended, linear.input.order if state is None else state.root.order)
 
     def _has_ended(self, state: Branches, linear: Linear) -> bool:
         return False  # _settle_unended() has ended them already

@@ -1,8 +1,9 @@
 """Lanes: a stream that holds n rows for each token. A sublayer reads a combination of them, z = a·X, and writes
 X′ = A·X + b ⊗ f. A is the carry, and b is the write.
 
-A and b are solved for in each token, from the state before a site, the branch and the state after it: d equations for
-n + 1 unknowns. So neither the model's choice of operators nor the axis of the lanes matters.
+Lanes are recognized by a fit: A and b are solved for in each token, from the state before a site, the branch and the
+state after it: d equations for n + 1 unknowns. So neither the model's choice of operators nor the axis of the lanes
+matters.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 import torch
 from torch import Tensor
 
+from ..fit.lanes import share, solve, spread
 from ..fit.values import wide
 from ..record.graph import Value
 
@@ -87,27 +89,9 @@ def count_lanes(state: Value, row: Value) -> int:
 class LaneSite:
     """The states of the lanes before and after a sublayer."""
     before: Value  # the state before
-    layout: Layout  # of the state before
-    behind: Layout  # of the state after
+    layout: Layout  # of `before`
+    layout_after: Layout
     is_folded: bool  # whether the lanes before are copies of one row, although the previous site left n
-
-
-class Solution(NamedTuple):
-    """The solution of target ≈ of · sources in each row."""
-    of: Tensor  # [rows, lanes, sources]
-    left: Tensor  # the residual, target − of · sources
-    is_told: Tensor  # for each row, whether its sources differ enough to determine `of`
-
-
-def solve(target: Tensor, sources: Tensor, precision: float) -> Solution:
-    """Solves by least squares. Equal sources get equal shares. precision: the relative rounding of the numbers."""
-    lengths = sources.norm(dim=-1).clamp(min=1e-300)
-    unit = sources / lengths[..., None]
-    values, vectors = torch.linalg.eigh(unit @ unit.transpose(1, 2))
-    kept = values > (4 * precision) ** 2
-    inverse = vectors * (kept / values.clamp(min=1e-300))[:, None] @ vectors.transpose(1, 2)
-    of = target @ unit.transpose(1, 2) @ inverse / lengths[:, None]
-    return Solution(of, target - of @ sources, values[:, 0] > (50 * precision) ** 2)
 
 
 def precision_of(*values: Value) -> float:
@@ -115,21 +99,10 @@ def precision_of(*values: Value) -> float:
     return max(torch.finfo(dtype).eps for dtype in (torch.float32, *(v.tensor.dtype for v in values)))
 
 
-def share(part: Tensor, whole: Tensor) -> float:
-    """Returns ‖part‖/‖whole‖. If the whole is 0, returns 1 for a part other than 0, else 0."""
-    size, all_of_it = part.norm().item(), whole.norm().item()
-    return size / all_of_it if all_of_it else float(size > 0)
-
-
-def spread(lanes: Tensor) -> float:
-    """Returns the distance of lanes [rows, lanes, width] from their mean, as a share of their norm."""
-    return share(lanes - lanes.mean(1, keepdim=True), lanes)
-
-
 class Fit(NamedTuple):
     """The fit of a value as a sum of a state's lanes and a branch."""
-    before: Layout
-    behind: Layout
+    layout: Layout
+    layout_after: Layout
     unexplained: float
     carried: float  # the largest lane's carried part, as a share of the largest lane before
 
@@ -144,11 +117,11 @@ def fit_sum(total: Value, before: Value, branch: Value, row: torch.Size) -> Opti
     fits = []
     for layout in layouts(before.shape, lanes, row):
         state = layout.sample(before.numbers)
-        for behind in layouts(total.shape, lanes, row):
-            target = behind.sample(total.numbers)
+        for after in layouts(total.shape, lanes, row):
+            target = after.sample(total.numbers)
             if not all(torch.isfinite(t).all() for t in (state, f, target)):
                 return None
-            fit = Fit(layout, behind, *_explain(target, state, f, precision))
+            fit = Fit(layout, after, *_explain(target, state, f, precision))
             fits.append((fit, spread(state) + spread(target)))
     least = min((fit.unexplained for fit, _ in fits), default=0)
     return min(((fit, apart) for fit, apart in fits if fit.unexplained <= least + 10 * precision),

@@ -51,7 +51,7 @@ class NormFinder:
     def at(self, value: Value) -> Optional[Norm]:
         """Returns the norm with this output, or None."""
         norm = self._norm_of.get(value.root)
-        return norm if norm is not None and norm.gave.root is value.root else None
+        return norm if norm is not None and norm.output.root is value.root else None
 
     def take(self, op: Op, inputs: List[Value], outputs: List[Value]) -> None:
         if op.name in NORMS:
@@ -110,10 +110,10 @@ class NormFinder:
         d = self._values.x.tensor.shape[-1]
         return next((v.parameter for v in op.inputs if v.parameter and v.tensor.numel() == d), None)
 
-    def _take_norm(self, op: Op, read: Value, gave: Value) -> None:
-        if not self._values.has_stream_shape(read) or read.shape[-1] != self._values.x.shape[-1]:
+    def _take_norm(self, op: Op, input: Value, output: Value) -> None:
+        if not self._values.has_stream_shape(input) or input.shape[-1] != self._values.x.shape[-1]:
             return
-        norm = Norm(read, gave, op.order, op.module, self._values.place.layer)
+        norm = Norm(input, output, op.order, op.module, self._values.place.layer)
         for key, name in ("gamma", "weight"), ("beta", "bias"):
             value = op.argument(name, op.argument(key))
             if isinstance(value, Value):
@@ -127,36 +127,36 @@ class NormFinder:
         vector = self._vector(op)
         is_its_own = op.module == norm.module and op.module != self._values.place.module or vector is not None
         fits = op.name in SCALING and all(v.tensor.numel() in (1, d) for v in others)
-        if not fits or not is_its_own or len(self._values.readers.get(norm.gave.root, [])) > 1:
+        if not fits or not is_its_own or len(self._values.readers.get(norm.output.root, [])) > 1:
             return False
         if vector is not None:
             key = "beta" if op.name in ("add", "sub") else "gamma"
             if getattr(norm, key) is None:
                 setattr(norm, key, vector)
-        norm.gave = output
+        norm.output = output
         self._norm_of[output] = norm
         return True
 
     def add_call(self, call: Leave) -> None:
         """Adds a call of a module whose name says that it is a norm, unless its operators were recognized as a norm."""
-        read, gave = call.inputs[0], call.outputs[0]
-        if any(norm.module == call.name and norm.order > read.order for norm in self.found):
+        input, output = call.inputs[0], call.outputs[0]
+        if any(norm.module == call.name and norm.order > input.order for norm in self.found):
             return
         names = {p: f"{call.name}.{p}" if call.name else p for p, _ in call.module.named_parameters(recurse=False)}
         gamma = next((names[p] for p in ("weight", "gamma", "scale", "g") if p in names), None)
         beta = next((names[p] for p in ("bias", "beta", "b") if p in names), None)
-        norm = Norm(read, gave, gave.order, call.name, self._values.place.layer, gamma, beta)
-        if self._values.has_stream_shape(read) and self._values.has_stream_shape(gave):
+        norm = Norm(input, output, output.order, call.name, self._values.place.layer, gamma, beta)
+        if self._values.has_stream_shape(input) and self._values.has_stream_shape(output):
             self._keep_norm(norm)
-        elif read.shape == gave.shape:
+        elif input.shape == output.shape:
             self._keep_in_branch(norm)
 
     def _keep_norm(self, norm: Norm) -> None:
         self.found.append(norm)
-        self._norm_of[norm.gave.root] = norm
+        self._norm_of[norm.output.root] = norm
         self._keep_in_branch(norm)
 
     def _keep_in_branch(self, norm: Norm) -> None:
-        branches = self._values.list_branches(norm.read)
+        branches = self._values.list_branches(norm.input)
         if len(branches) == 1:
             branches[0].norms.append(norm)

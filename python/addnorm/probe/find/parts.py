@@ -22,20 +22,20 @@ class Linear:
     op: Op
     weight: str  # the parameter's name
     is_flipped: bool  # whether the weight is [inputs, outputs]
-    read: Value
-    gave: Value
+    input: Value
+    output: Value
 
     def is_biased_by(self, op: Optional[Op]) -> bool:
         """Whether an operator adds a bias to the product."""
         return op is not None and op.name == "add" and any(
-            v.root is self.gave.root for v in op.inputs) and any(v.parameter for v in op.inputs)
+            v.root is self.output.root for v in op.inputs) and any(v.parameter for v in op.inputs)
 
 
 @dataclass
 class Norm:
     """A norm: a division of each row by its size."""
-    read: Value
-    gave: Value
+    input: Value
+    output: Value
     order: int
     module: str  # the path of the module that runs it
     layer: Optional[int]

@@ -185,11 +185,11 @@ class StreamFinder:
     def _numbered(self, subs: List[Sublayer]) -> List[Sublayer]:
         """Sets the layer numbers of sublayers. A module may hold the sublayers of several layers."""
         taken: Set[str] = set()
-        for place, sub in enumerate(subs):
+        for index, sub in enumerate(subs):
             if sub.kind in taken or "feed_forward" in taken and len(subs) > 2:
                 self._number, taken = self._number + 1, set()
             taken.add(sub.kind)
-            sub.layer, sub.place = self._number, place
+            sub.layer, sub.index = self._number, index
         self._number += bool(subs)
         return subs
 
@@ -199,11 +199,11 @@ class StreamFinder:
         if last is None:
             return
         stream.final_norm = next((n for n in flow.norms.found if n.layer is None and (
-            flow.is_end(n.read, last.leaves) or is_made_of(n.read, last.leaves, flow.values))), None)
+            flow.is_end(n.input, last.next_x) or is_made_of(n.input, last.next_x, flow.values))), None)
         # A small map may compute a halting probability. A mean over layers or tokens may be one of norm outputs.
         stream.reads_stream = stream.final_norm is None and any(
-            linear.op.order > last.total.order and linear.gave.shape[-1] > linear.read.shape[-1] // 2
-            and is_made_of(linear.read, last.leaves, flow.values) for linear in flow.linears)
+            linear.op.order > last.total.order and linear.output.shape[-1] > linear.input.shape[-1] // 2
+            and is_made_of(linear.input, last.next_x, flow.values) for linear in flow.linears)
 
 
 def has_stream_sums(sums: Iterable[Sum]) -> bool:

@@ -32,10 +32,10 @@ class Sublayer:
     before: Optional[Norm] = None
     inside: Optional[Norm] = None
     after: Optional[Norm] = None
-    behind: Optional[Norm] = None  # a norm of its sum outside of its layer
+    outer: Optional[Norm] = None  # a norm of its sum outside of its layer
     has_own_slots: bool = False  # whether its norms may differ from those of other layers
     layer: int = 0  # the number of its layer in the profile
-    place: int = 0  # its index among the sublayers in one call of the layer's module
+    index: int = 0  # its index among the sublayers in one call of the layer's module
 
     @property
     def module(self) -> str:
@@ -44,19 +44,19 @@ class Sublayer:
 
     @property
     def reads(self) -> Value:
-        return self.branch.linears[0].read
+        return self.branch.linears[0].input
 
     @property
-    def leaves(self) -> Value:
+    def next_x(self) -> Value:
         """The stream after the sublayer."""
-        norm = self.after or self.behind
-        return self.total if norm is None else norm.gave
+        norm = self.after or self.outer
+        return self.total if norm is None else norm.output
 
     def set_norm_of_sum(self, norm: Norm, is_in_layer: bool) -> None:
         if is_in_layer:
             self.after = norm
         else:
-            self.behind = norm
+            self.outer = norm
 
     def norms(self) -> List[Tuple[str, Norm]]:
         slots = ("before", self.before), ("inside", self.inside), ("after", self.after)
@@ -198,15 +198,15 @@ class Arranger:
         """Whether a module with many sublayers adds each branch to the output of the preceding norm, as in XLM."""
         norms = [self._norm_read(sub) for sub in found]
         return len(found) > 2 and all(
-            norm is not None and sub.sum.stream is not None and is_made_of(sub.sum.stream, norm.gave, self._values)
+            norm is not None and sub.sum.stream is not None and is_made_of(sub.sum.stream, norm.output, self._values)
             for sub, norm in zip(found, norms))
 
     def _place_post_norm(self, sub: Sublayer, found: List[Sublayer], i: int) -> None:
         """Assigns the norm that a sublayer reads to the sum of the previous sublayer."""
         norm, previous = self._norm_read(sub), found[i - 1] if i else self._previous
-        if previous is not None and is_dropped(norm.read, previous.total):
+        if previous is not None and is_dropped(norm.input, previous.total):
             previous.set_norm_of_sum(norm, i > 0)
-        sub.x = norm.gave
+        sub.x = norm.output
 
     def _place(self, sub: Sublayer, found: List[Sublayer], i: int) -> None:
         previous = found[i - 1] if i else self._previous
@@ -217,9 +217,9 @@ class Arranger:
         if previous is not None and norm is previous.inside:
             norm = None
         if norm is not None and previous is not None and norm is not sub.inside:
-            ahead = self._norms.at(norm.read)
-            if ahead is not None and is_dropped(ahead.read, previous.total) and \
-                    (sub.sum.stream is None or is_made_of(sub.sum.stream, ahead.gave, self._values)):
+            ahead = self._norms.at(norm.input)
+            if ahead is not None and is_dropped(ahead.input, previous.total) and \
+                    (sub.sum.stream is None or is_made_of(sub.sum.stream, ahead.output, self._values)):
                 previous.set_norm_of_sum(ahead, i > 0)  # a norm of a norm, as in KEEL
             if self._is_after(norm, sub, previous, found, i):
                 previous.set_norm_of_sum(norm, i > 0)
@@ -227,12 +227,12 @@ class Arranger:
         sub.before = norm
         sub.x = self._stream(sub, previous)
         if norm is not None and sub.sum.stream is not None and not self._is_of_stream(norm, previous) \
-                and is_made_of(sub.sum.stream, norm.gave, self._values):
-            sub.before, sub.x = None, norm.gave  # the norm's input was not recognized, as FNet's sums
+                and is_made_of(sub.sum.stream, norm.output, self._values):
+            sub.before, sub.x = None, norm.output  # the norm's input was not recognized, as FNet's sums
             sub.has_own_slots = True
 
     def _is_of_stream(self, norm: Norm, previous: Optional[Sublayer]) -> bool:
-        return is_made_of(norm.read, self._values.x if previous is None else previous.leaves, self._values)
+        return is_made_of(norm.input, self._values.x if previous is None else previous.next_x, self._values)
 
     def _norm_read(self, sub: Sublayer) -> Optional[Norm]:
         """Returns the norm whose output the sublayer's first linear maps read, or None."""
@@ -252,9 +252,9 @@ class Arranger:
                   i: int) -> bool:
         """Whether a norm between two sublayers belongs to the sum of the first one."""
         stream = sub.sum.stream
-        if not is_dropped(norm.read, previous.total):
-            return norm is previous.after or norm is previous.behind
-        if stream is not None and not is_made_of(stream, norm.gave, self._values):
+        if not is_dropped(norm.input, previous.total):
+            return norm is previous.after or norm is previous.outer
+        if stream is not None and not is_made_of(stream, norm.output, self._values):
             return False
         if i == 0:
             return norm.layer in (previous.branch.place.layer, None)  # None: the norm is in a list beside the layers
@@ -263,33 +263,33 @@ class Arranger:
 
     def _norm_within(self, sub: Sublayer) -> Optional[Norm]:
         """Returns the norm of a sublayer's sum in the same layer, or None."""
-        return next((norm for norm in self._norms.found if is_dropped(norm.read, sub.total)
+        return next((norm for norm in self._norms.found if is_dropped(norm.input, sub.total)
                      and norm.layer == sub.branch.place.layer), None)
 
     def _stream(self, sub: Sublayer, previous: Optional[Sublayer]) -> Value:
         stream = sub.sum.stream
         if previous is not None and stream is not None and self._is_other_stream(stream, previous, sub):
             return stream
-        known = [self._values.x] if previous is None else [previous.leaves]
+        known = [self._values.x] if previous is None else [previous.next_x]
         if sub.before is not None:
-            if stream is not None and stream.root is sub.before.read.root:
-                return self._as_in_sum(sub.before.read, sub)  # any operators may be between, as a U-net's skips
-            known.append(sub.before.read)
+            if stream is not None and stream.root is sub.before.input.root:
+                return self._as_in_sum(sub.before.input, sub)  # any operators may be between, as a U-net's skips
+            known.append(sub.before.input)
         for value in known:
             if stream is not None and is_made_of(stream, value, self._values):
                 return stream if stream.root is value.root and stream.shape != value.shape else value
         if sub.before is not None:
-            return self._as_in_sum(sub.before.read, sub)
+            return self._as_in_sum(sub.before.input, sub)
         if previous is not None and stream is not None and previous.x is not None and \
-                stream.root is previous.x.root and sub.reads.root is previous.leaves.root:
-            return previous.leaves  # it reads this stream, but adds to the one that the previous sublayer read
+                stream.root is previous.x.root and sub.reads.root is previous.next_x.root:
+            return previous.next_x  # it reads this stream, but adds to the one that the previous sublayer read
         is_normed = stream is not None and self._norms.at(stream) is not None
         return known[0] if stream is None or is_normed else stream
 
     def _is_other_stream(self, stream: Value, previous: Sublayer, sub: Sublayer) -> bool:
         """Whether a sublayer reads one stream and adds to an older one, while a later operator uses the newer one, as
         in reversible networks."""
-        left = previous.leaves
+        left = previous.next_x
         return stream.root.order < previous.total.order and not is_made_of(stream, left, self._values) and any(
             op.order > sub.total.order and op.name in ("add", "cat", "stack")
             for op in self._values.readers.get(left.root, ()))
@@ -305,13 +305,13 @@ class Arranger:
         """Moves a norm after a branch without a sum to the slot "inside", if other layers have a norm there."""
         for sub in found:
             norm = sub.after or next((n for n in self._norms.found
-                                      if n.read.root is sub.total.root), None)
+                                      if n.input.root is sub.total.root), None)
             if sub.sum.stream is not None or sub.inside is not None or norm is None:
                 continue
             name = name_in_layer(norm, sub.module)
             is_elsewhere = self._slots[name, sub.kind, "inside"] > 0
             if is_elsewhere or any(other.inside for other in found):
-                sub.inside, sub.after, sub.total, sub.joined = norm, None, norm.gave, norm.gave
+                sub.inside, sub.after, sub.total, sub.joined = norm, None, norm.output, norm.output
                 following = next((s for s in found if s.before is norm), None)
                 if following is not None:
-                    following.before, following.x = None, norm.gave
+                    following.before, following.x = None, norm.output

@@ -55,7 +55,7 @@ class SumFinder:
             return False
         if self._is_gated_stream(branch, stream):
             return False
-        for read in [b.linears[0].read for b in self._values.list_branches(branch)]:
+        for read in [b.linears[0].input for b in self._values.list_branches(branch)]:
             if read.root in self._sum_of and self._reopen(read, stream):
                 self._values.unite(self._values.branches_of(branch) | self._values.branches_of(read))
         self.end(Sum(total, stream, branch, self._values.list_branches(branch)))
@@ -85,7 +85,7 @@ class SumFinder:
         for value, other in (inputs, inputs[::-1]):
             inner = self._over_norms.get(value.root)
             norm = None if inner is None or inner.stream is None else self._norms.at(without_factor(inner.stream))
-            if norm is not None and inner is self.last and norm.read.root is other.root:
+            if norm is not None and inner is self.last and norm.input.root is other.root:
                 inner.stream = other
                 self._extend(inner, total)
                 return True
@@ -128,7 +128,7 @@ class SumFinder:
             if found is not None:
                 sums.append(found)
                 if found.stream is None:
-                    read = found.branches[0].linears[0].read
+                    read = found.branches[0].linears[0].input
                     before, others = self._way_back(read) if read.root in self._sum_of else ([], [])
                     return sums + before, values + others
             at = self._before_factor(at) if found is None else found.stream
@@ -137,7 +137,7 @@ class SumFinder:
     def _before_factor(self, value: Value) -> Optional[Value]:
         norm = self._norms.at(value)
         if norm is not None:
-            return norm.read
+            return norm.input
         op = value.root.op
         if op is None or op.name not in ("mul", "div", "native_dropout"):
             return None
@@ -147,10 +147,10 @@ class SumFinder:
         """Recognizes c + f(c), where c is a convolution of the stream, as in TinyViT. Then c is the stream."""
         branches = self._values.list_branches(inputs[0])
         first, *rest = branches[0].linears if len(branches) == 1 else [None]
-        if not rest or "convolution" not in first.op.name or not self._values.is_stream(first.read):
+        if not rest or "convolution" not in first.op.name or not self._values.is_stream(first.input):
             return False
         stream, branch = sorted(inputs, key=lambda v: v.root.order)
-        if not first.op.order <= stream.root.order < rest[0].op.order or self._norms.at(first.read):
+        if not first.op.order <= stream.root.order < rest[0].op.order or self._norms.at(first.input):
             return False
         branches[0].linears = rest
         self._values.settle(stream)
@@ -172,7 +172,7 @@ class SumFinder:
 
     def _join_gated(self, branches: Branches) -> int:
         """Joins a gate's branch with the branches that the gate read before they were added."""
-        read = {linear.read.root for branch in self._values.list(branches) for linear in branch.linears}
+        read = {linear.input.root for branch in self._values.list(branches) for linear in branch.linears}
         for root in read & self._without_stream.keys():
             gated = self._without_stream.pop(root)
             branches |= self._values.numbers_of(gated.branches)
@@ -197,7 +197,7 @@ class SumFinder:
 
     def end_without_stream(self, read: Value, state: Branches) -> None:
         norm = self._norms.at(read)
-        total = self._values.upright(read if norm is None else norm.read)
+        total = self._values.upright(read if norm is None else norm.input)
         stream = self._stream_within(total)
         ended = Sum(total, stream, total, self._values.list(state), is_mixed=stream is not None)
         if stream is None:
@@ -207,7 +207,7 @@ class SumFinder:
         self._values.end(state)
         self._values.settle(total)
         if norm is not None:
-            self._values.settle(norm.gave)
+            self._values.settle(norm.output)
         self.end(ended)
 
     def _excuse_inner(self, inputs: List[Value]) -> None:
@@ -227,7 +227,7 @@ class SumFinder:
 
     def _excuse_gated(self, mixed: Sum) -> None:
         """Marks the sums without a stream that the gate of the sum `mixed` read as mixed, too."""
-        read = {linear.read.root for branch in mixed.branches for linear in branch.linears}
+        read = {linear.input.root for branch in mixed.branches for linear in branch.linears}
         for root in read & self._without_stream.keys():
             gated = self._without_stream.pop(root)
             gated.stream, gated.is_mixed = mixed.stream, True
@@ -242,8 +242,8 @@ class SumFinder:
             return value
         op = value.root.op
         linear = next((n for n in self._linears if n.op is op), None)
-        if linear is not None and depth < MOST_MIXED and self._values.is_stream(linear.read):
-            return linear.read if self._values.has_stream_shape(linear.read) else None
+        if linear is not None and depth < MOST_MIXED and self._values.is_stream(linear.input):
+            return linear.input if self._values.has_stream_shape(linear.input) else None
         if op is None or depth == 0 or op.name not in MIXING:
             return None
         summed = op.inputs[:1] if op.name in BIASED else op.inputs
@@ -282,7 +282,7 @@ def peel(value: Value, values: StreamValues, norms: NormFinder) -> List[Tuple[Va
         value = steps[-1][0]
         norm = norms.at(value)
         if norm is not None:
-            steps.append((norm.read, "norm"))
+            steps.append((norm.input, "norm"))
             continue
         op = value.root.op
         if op is None:

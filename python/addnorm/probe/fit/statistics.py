@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -13,11 +13,16 @@ from torch import Tensor
 from .batch import Numbers
 from .values import wide
 
-# Sets of axes of [sequences, tokens, features] that may share a mean and a variance.
-NAMES_OF_AXES = "sequences", "tokens", "features"
-AXES: List[Tuple[int, ...]] = [(2,), (1,), (1, 2), (0, 1), (0, 1, 2)]
-# The statistics of a row that a norm may divide by, by their names in a profile (NormFit::statistic), and the powers.
-STATISTICS = "deviation", "rms", "absolute_deviation", "absolute_value"
+# Sets of axes of [sites, sequences, tokens, features] that may share a mean and a variance.
+AXES: Dict[str, Tuple[int, ...]] = {"features": (3,), "tokens": (2,), "tokens,features": (2, 3),
+                                    "sequences,tokens": (1, 2), "sequences,tokens,features": (1, 2, 3)}
+# The statistics of a row that a norm may divide by, by their names in a profile (NormFit::statistic), as functions of
+# the row and of the centred row; and their powers.
+STATISTICS: Dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "deviation": lambda s, centred: centred.square().mean(-1).sqrt(),
+    "rms": lambda s, centred: s.square().mean(-1).sqrt(),
+    "absolute_deviation": lambda s, centred: centred.abs().mean(-1),
+    "absolute_value": lambda s, centred: s.abs().mean(-1)}
 POWERS = -2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 4.0
 
 
@@ -59,11 +64,10 @@ def _axis_numbers(s: Tensor, z: Tensor) -> Dict[str, Tensor]:
     """Normalizes s over each set of axes, with and without centring. Returns factors to z and relative residuals."""
     every = (1, 2, 3)
     factors, lefts = [], []
-    for axes in AXES:
-        dims = tuple(axis + 1 for axis in axes)
-        mean = s.mean(dims, keepdim=True)
+    for axes in AXES.values():
+        mean = s.mean(axes, keepdim=True)
         for centre in (mean, torch.zeros_like(mean)):
-            u = (s - centre) / (s - centre).square().mean(dims, keepdim=True).sqrt().clamp(min=1e-300)
+            u = (s - centre) / (s - centre).square().mean(axes, keepdim=True).sqrt().clamp(min=1e-300)
             factor = (z * u).sum(every, keepdim=True) / u.square().sum(every, keepdim=True)
             factors.append(factor.flatten())
             lefts.append((z - factor * u).flatten(1).norm(dim=1) / z.flatten(1).norm(dim=1))
@@ -72,8 +76,7 @@ def _axis_numbers(s: Tensor, z: Tensor) -> Dict[str, Tensor]:
 
 def _read_axis(numbers: Numbers) -> str:
     left: Dict[str, float] = {}
-    for i, axes in enumerate(AXES):
-        name = ",".join(NAMES_OF_AXES[axis] for axis in axes)
+    for i, name in enumerate(AXES):
         for at in (2 * i, 2 * i + 1):
             # A large ε makes the divisor constant, and then every set of axes fits.
             if name == "features" or numbers["axis_factor"][at] > 0.5:
@@ -85,11 +88,9 @@ def _read_axis(numbers: Numbers) -> str:
 def _power_numbers(s: Tensor, z: Tensor) -> Dict[str, Tensor]:
     """Returns the relative distance of the rows' divisors from a multiple of each power of each statistic. The tensors
     are [sites, rows, features]."""
-    mean = s.mean(-1, keepdim=True)
     a, b = (t - t.mean(-1, keepdim=True) for t in (s, z))
     divisor = (a * a).sum(-1) / (a * b).sum(-1)
-    statistics = torch.stack([a.square().mean(-1).sqrt(), s.square().mean(-1).sqrt(),
-                              (s - mean).abs().mean(-1), s.abs().mean(-1)], 1)
+    statistics = torch.stack([statistic(s, a) for statistic in STATISTICS.values()], 1)
     x = statistics.clamp(min=1e-300).log()
     powers = torch.tensor(list(POWERS), dtype=x.dtype).to(x.device, non_blocking=True)
     x = (x - x.mean(-1, keepdim=True))[:, :, None] * powers[:, None]  # [sites, statistics, powers, rows]
@@ -108,7 +109,7 @@ def _read_statistic(numbers: Numbers, is_centred: bool) -> Dict[str, Any]:
     for name in STATISTICS:
         power = min(POWERS, key=lambda p: every[name, p])
         left[name, power] = every[name, power]
-    sound = (STATISTICS[0 if is_centred else 1], 1.0)
+    sound = ("deviation" if is_centred else "rms", 1.0)
     best = min(left, key=lambda key: left[key])
     if best == sound or left[best] > 0.05 or not left[best] < 0.2 * left.get(sound, 1.0):
         return {}
@@ -118,15 +119,15 @@ def _read_statistic(numbers: Numbers, is_centred: bool) -> Dict[str, Any]:
 # ---- Norms of queries and keys ---------------------------------------------------------------
 
 
-def by_head(read: Tensor, gave: Tensor, heads: int) -> Optional[List[Tensor]]:
+def by_head(input: Tensor, output: Tensor, heads: int) -> Optional[List[Tensor]]:
     """Returns a norm's input and output with all heads of a token in one row, or None if heads have no axis."""
-    if read.shape != gave.shape or heads < 2:
+    if input.shape != output.shape or heads < 2:
         return None
-    if read.dim() == 4 and heads in read.shape[1:3]:
-        axis = 1 if read.shape[1] == heads else 2
-        return [t.movedim(axis, -2).flatten(-2) for t in (read, gave)]
-    if read.dim() == 3 and read.shape[-1] % heads == 0:
-        return [t.unflatten(-1, (heads, -1)) for t in (read, gave)]
+    if input.dim() == 4 and heads in input.shape[1:3]:
+        axis = 1 if input.shape[1] == heads else 2
+        return [t.movedim(axis, -2).flatten(-2) for t in (input, output)]
+    if input.dim() == 3 and input.shape[-1] % heads == 0:
+        return [t.unflatten(-1, (heads, -1)) for t in (input, output)]
     return None
 
 

@@ -59,20 +59,20 @@ class InnerProducts:
         unit = [max(length, 1e-300) for length in lengths]
         values, vectors = eigen([[self._products[i][j] / unit[a] / unit[b] for b, j in enumerate(at)]
                                  for a, i in enumerate(at)])
-        told = [(value, v) for value, v in zip(values, vectors) if value > LEAST_EIGENVALUE]
-        untold = [v for value, v in zip(values, vectors) if value <= LEAST_EIGENVALUE]
+        resolved = [(value, v) for value, v in zip(values, vectors) if value > LEAST_EIGENVALUE]
+        unresolved = [v for value, v in zip(values, vectors) if value <= LEAST_EIGENVALUE]
 
         rest, square = self._rest_without(at)
         target = [rest[i] / unit[a] for a, i in enumerate(at)]
         first = [self._solution[i] * unit[a] for a, i in enumerate(at)]
-        along = [_dot(v, first) + _dot(v, target) / value for value, v in told]
-        solution = [sum(x * v[a] for x, (_, v) in zip(along, told)) for a in range(len(at))]
-        left = math.sqrt(max(0.0, square - sum(_dot(v, target)**2 / value for value, v in told)))
+        along = [_dot(v, first) + _dot(v, target) / value for value, v in resolved]
+        solution = [sum(x * v[a] for x, (_, v) in zip(along, resolved)) for a in range(len(at))]
+        left = math.sqrt(max(0.0, square - sum(_dot(v, target)**2 / value for value, v in resolved)))
 
         def is_vague(a: int) -> bool:
-            spread = math.sqrt(sum(v[a]**2 / value for value, v in told))
+            spread = math.sqrt(sum(v[a]**2 / value for value, v in resolved))
             error = left / math.sqrt(self._count) * spread / unit[a]
-            is_mixed = any(abs(v[a]) > 1e-3 for v in untold)
+            is_mixed = any(abs(v[a]) > 1e-3 for v in unresolved)
             has_part = abs(solution[a]) > 1e-3 * self._length or lengths[a] == 0  # a coefficient of 0 is known
             is_hidden = lengths[a] < 2 * self._precision * self._length and abs(solution[a]) > 1e-3 * lengths[a]
             return (is_mixed or not error < MOST_ERROR) and has_part or is_hidden

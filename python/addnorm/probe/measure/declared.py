@@ -13,7 +13,15 @@ from ..._core import family_facts
 from ..._structure import EPSILONS, HEADS, entry, parent_of
 from ...torch.stack import Stack
 from ..find.layers import Element
-from ..find.names import ATTENTION, is_of_other_axes, is_projection, names_mhc, output_dim, squashing, weight_named
+from ..find.names import (
+    ATTENTION,
+    is_of_other_axes,
+    is_projection,
+    names_mhc,
+    output_dim,
+    squashing,
+    weight_named,
+)
 from ..fit.batch import Numbers
 from .measured import Measured
 from .profile import SeenSublayer
@@ -94,7 +102,7 @@ class Declared:
         if sub.has_own_slots:
             return {slot for slot, _ in sub.norms}
         kind = type(self.modules[sub.layer_module])
-        peers = [peer for peer in self._measured.sublayers if (peer.kind, peer.place) == (sub.kind, sub.place)
+        peers = [peer for peer in self._measured.sublayers if (peer.kind, peer.index) == (sub.kind, sub.index)
                  and type(self.modules[peer.layer_module]) is kind]
         found: Dict[str, Counter] = {}
         for peer in peers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
@@ -38,10 +39,10 @@ class Gradient:
 class InnerNorm:
     """A norm that one autograd.Function computes together with its sum, so that their gradients arrive as one."""
 
-    def __init__(self, gave: Value, total: Tensor, gamma: Optional[Tensor]) -> None:
-        self.gave, self._total, self._gamma = gave, total, gamma
+    def __init__(self, output: Value, total: Tensor, gamma: Optional[Tensor]) -> None:
+        self.output, self._total, self._gamma = output, total, gamma
         # It is a LayerNorm if the rows of y/γ have a mean of 0, else an RMSNorm.
-        rows = wide(gave.numbers).reshape(-1, total.shape[-1])
+        rows = wide(output.numbers).reshape(-1, total.shape[-1])
         rows = rows if gamma is None else rows / gamma.masked_fill(gamma == 0, 1)
         self._centres = bool(rows.mean(-1).abs().max() < 1e-3)
 
@@ -66,35 +67,35 @@ class SumGradient:
         if this cannot be computed, and then the stream's gradient is not fitted."""
         self._measured, self._rows, self._entry, self._inner = measured, rows, entry, inner
         self._awaits_branch, self._has_branch_gradient, self._readers = awaits_branch, has_branch_gradient, readers
-        self._came: Dict[Any, Tensor] = {}  # gradients that arrived in this backward pass
+        self._arrived: Dict[Any, Tensor] = {}  # the gradients that have arrived in this backward pass, by key
 
     def listen(self, key: Any, gradient: Optional[Gradient]) -> None:
         """key: "sum", "norm", "branch", "x", or the number of a reader."""
         if gradient is not None:
-            gradient.listeners.append(functools.partial(self._arrived, key))
+            gradient.listeners.append(functools.partial(self._take, key))
 
-    def _arrived(self, key: Any, values: Tensor) -> None:
-        came = self._came
-        if key != "sum" and "sum" not in came:
+    def _take(self, key: Any, values: Tensor) -> None:
+        arrived = self._arrived
+        if key != "sum" and "sum" not in arrived:
             return  # a gradient before the sum's comes from elsewhere
-        came[key] = wide(self._rows.like_stream(values.detach()))
+        arrived[key] = wide(self._rows.like_stream(values.detach()))
         if key == "norm" and self._inner is not None:
-            came.update(self._inner.through(came["sum"], came.pop("norm")))
+            arrived.update(self._inner.through(arrived["sum"], arrived.pop("norm")))
         elif key == "sum" and self._has_branch_gradient:
             self._entry["grad_to_branch"] = 0.0  # the value if no gradient arrives
         elif key == "branch":
             self._fit("branch", {})
         elif key == "x" and self._readers is not None:
-            back = [through(came[i]) for i, through in enumerate(self._readers) if i in came]
+            back = [through(arrived[i]) for i, through in enumerate(self._readers) if i in arrived]
             if all(b is not None for b in back):
                 self._fit("x", {"readers": torch.stack(back).sum(0)} if back else {})
-        if "x" in came and ("branch" in came or not self._awaits_branch):
-            came.clear()
+        if "x" in arrived and ("branch" in arrived or not self._awaits_branch):
+            arrived.clear()
 
     def _fit(self, name: str, others: Dict[str, Tensor]) -> None:
-        came, total = self._came, self._came[name]
-        parts = {"sum": came["sum"], **others}
-        parts.update((key, came[key]) for key in ("norm of sum", "norm of normed") if key in came)
+        arrived, total = self._arrived, self._arrived[name]
+        parts = {"sum": arrived["sum"], **others}
+        parts.update((key, arrived[key]) for key in ("norm of sum", "norm of normed") if key in arrived)
         read = functools.partial(self._read, self._entry, name, list(parts), total.dtype, total.numel())
         self._measured.fit(inner_products, [total, *parts.values()], read)
         self._measured.run_fits(ENOUGH)
@@ -164,11 +165,10 @@ class Gradients:
 
     def _keeper(self, entry: Numbers, part: Callable[[Tensor], Tensor] = lambda g: g) -> Callable[[Tensor], None]:
         """Returns a listener that measures the first gradient."""
-        came: List[bool] = []
+        calls = itertools.count()
 
         def keep(gradient: Tensor) -> None:
-            if not came:
-                came.append(True)
+            if next(calls) == 0:
                 self._fit_size(entry, part(local_part(gradient)))
 
         return keep
@@ -192,7 +192,7 @@ class Gradients:
                              None if readers is None else [through for _, through in readers])
         shares.listen("sum", total)
         if inner is not None:
-            shares.listen("norm", self.watch(inner.gave))
+            shares.listen("norm", self.watch(inner.output))
         shares.listen("branch", joined)
         for i, (output, _) in enumerate(readers or []):
             shares.listen(i, self.watch(output))
@@ -209,10 +209,10 @@ class Gradients:
             return None
         node = sub.total.edge[0]
         for norm in self._flow.norms.found:
-            gave = self._output_of(node, norm.gave, sub.total) if norm.read.root is sub.total.root else None
-            if gave is not None:
-                gamma = self._parameters.get(norm.gamma or "") if gave is norm.gave else None
-                return InnerNorm(gave, wide(self._rows.values(sub.total)), None if gamma is None else wide(gamma))
+            joint = self._output_of(node, norm.output, sub.total) if norm.input.root is sub.total.root else None
+            if joint is not None:
+                gamma = self._parameters.get(norm.gamma or "") if joint is norm.output else None
+                return InnerNorm(joint, wide(self._rows.values(sub.total)), None if gamma is None else wide(gamma))
         return None
 
     def _output_of(self, node: Any, value: Value, total: Value, depth: int = 4) -> Optional[Value]:
@@ -242,16 +242,16 @@ class Gradients:
             if output.is_within_function and sub.sum.branch.tensor.requires_grad:
                 self._measured.miss_graph(sub.module)
                 return None
-            norm = next((n for n in self._flow.norms.found if n.read.root is sub.x.root
+            norm = next((n for n in self._flow.norms.found if n.input.root is sub.x.root
                          and n.order >= op.order and n.module == op.module), None)
             module = self._modules.get(op.module)
             if norm is not None and module is not None and is_norm(op.module, module):
-                found[f"norm {norm.order}"] = norm.gave, functools.partial(self._through, module, sub.x)
+                found[f"norm {norm.order}"] = norm.output, functools.partial(self._through, module, sub.x)
             elif norm is not None and op.name in NORMS:
-                found[f"norm {norm.order}"] = norm.gave, functools.partial(self._through_op, op, sub.x)
+                found[f"norm {norm.order}"] = norm.output, functools.partial(self._through_op, op, sub.x)
             elif module is not None and is_projection(module) and not list(module.children()):
-                gave = next((n.gave for n in self._flow.linears if n.op is op), output)
-                found[f"{op.module} {op.order}"] = gave, functools.partial(self._through, module, sub.x)
+                output = next((n.output for n in self._flow.linears if n.op is op), output)
+                found[f"{op.module} {op.order}"] = output, functools.partial(self._through, module, sub.x)
             else:
                 return None
         return list(found.values())

@@ -59,7 +59,7 @@ class Measured:
         self.layer_names.setdefault(sub.layer, sub.module)
         self.sublayer_names.setdefault((sub.layer, sub.kind), sub.branch.module)
         self.sublayers.append(
-            SeenSublayer(sub.kind, sub.layer, sub.module, sub.place, norms, sub.has_own_slots))
+            SeenSublayer(sub.kind, sub.layer, sub.module, sub.index, norms, sub.has_own_slots))
 
     # -- Parts that are left out --
 

@@ -9,14 +9,26 @@ from torch import Tensor, nn
 from ..find.names import is_of_other_axes, squashing
 from ..find.parts import Norm
 from ..fit.batch import Numbers
-from ..fit.norms import KnownNorm, is_unit_length, norm_numbers, read_norm, unit_length_numbers
-from ..fit.statistics import by_head, is_explained, is_one_scale, read_statistics, scale_numbers, statistics_numbers
+from ..fit.norms import (
+    KnownNorm,
+    is_unit_length,
+    norm_numbers,
+    read_norm,
+    unit_length_numbers,
+)
+from ..fit.statistics import (
+    by_head,
+    is_explained,
+    is_one_scale,
+    read_statistics,
+    scale_numbers,
+    statistics_numbers,
+)
 from ..record.graph import Value
 from .declared import Declared
 from .measured import Measured
 from .profile import Site
 from .rows import RowsOf
-
 
 MOST_KEPT = 2**21  # the most values of a norm's input, and of its output, that are kept until the end of the step
 
@@ -39,7 +51,7 @@ class NormMeasurement:
         self._together: Numbers = {}
         self._apart: Numbers = {}
 
-    def measure(self, norm: Norm, gave: Value, weights: Tuple[Optional[Tensor], Optional[Tensor]], rows_of: RowsOf,
+    def measure(self, norm: Norm, output: Value, weights: Tuple[Optional[Tensor], Optional[Tensor]], rows_of: RowsOf,
                 heads: int) -> None:
         """Requests the fits of a norm.
 
@@ -47,7 +59,7 @@ class NormMeasurement:
         statistics, the entry is removed again. Values are copied now, because they may be overwritten before the fit is
         read.
         """
-        (read, stride), (given, _) = rows_of(norm.read.numbers), rows_of(gave.numbers)
+        (read, stride), (given, _) = rows_of(norm.input.numbers), rows_of(output.numbers)
         self._is_unit = norm.is_unit
         self._count = read[..., 0].numel()
         self._sample = [sample(read), sample(given), *(w if w is None else w.detach().clone() for w in weights)]
@@ -56,7 +68,7 @@ class NormMeasurement:
             self._fit(norm_numbers, [read, given, *weights], self._numbers.update)
         if self._is_unit or weights == (None, None):
             self._fit(unit_length_numbers, [given, *weights], self._numbers.update)
-        whole = norm.read.numbers[:1], norm.gave.numbers[:1]
+        whole = norm.input.numbers[:1], norm.output.numbers[:1]
         groups = by_head(*whole, heads)
         if groups is not None:
             self._fit(scale_numbers, groups, self._together.update)
@@ -78,7 +90,7 @@ class NormMeasurement:
 
     def _keep(self, fit: Numbers, is_unit: bool) -> None:
         if self._is_unit and abs(fit.get("eps_in_deviation", 1)) < 1e-6 * fit.get("divisor", 0):
-            told = {"unexplained", "scale", "gamma_offset"}  # the keys of x/‖x‖, whose ε is a smallest length
-            fit = {key: value for key, value in fit.items() if key in told}
+            of_length = {"unexplained", "scale", "gamma_offset"}  # the keys of x/‖x‖, whose ε is a smallest length
+            fit = {key: value for key, value in fit.items() if key in of_length}
         self._measured.entries[self._site].update(fit)
         self._measured.count("norms", bool(fit) or is_unit or self._is_other)

@@ -25,7 +25,7 @@ class SeenSublayer(NamedTuple):
     kind: str
     layer: int
     layer_module: str
-    place: int  # its index among the sublayers of its layer's module
+    index: int  # its index among the sublayers of its layer's module
     norms: List[Tuple[str, str]]  # (slot, name in the layer)
     has_own_slots: bool
 

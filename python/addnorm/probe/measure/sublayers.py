@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..._sharded import is_sharded, local_part
+from ..._structure import dtype_name
 from ..find.attention import fused_options, scores_of
 from ..find.names import first_tensor, is_norm, norm_of_attention, stem_of, weight_named
 from ..find.parts import Linear, Norm
@@ -17,7 +18,14 @@ from ..find.sublayers import Sublayer, factors_between, is_made_of
 from ..fit.attention import fused_scores, read_scores, score_numbers, some_queries
 from ..fit.batch import Numbers
 from ..fit.sums import InnerProducts, inner_products
-from ..fit.values import activation_numbers, cosine_numbers, moment_numbers, read_activation, read_moments, without_min
+from ..fit.values import (
+    activation_numbers,
+    cosine_numbers,
+    moment_numbers,
+    read_activation,
+    read_moments,
+    without_min,
+)
 from ..record.graph import Graph, Value
 from .declared import Declared
 from .gradients import Gradients
@@ -26,7 +34,6 @@ from .measured import Measured
 from .norms import NormMeasurement
 from .profile import Site
 from .rows import Rows, RowsOf
-
 
 MOST_UNEXPLAINED = 0.02  # the largest relative residual in the fit of a sublayer's input
 
@@ -88,16 +95,16 @@ class Measurement:
         self._record(at("branch"), sub.output, then=functools.partial(
             self._note_gain_at_zero, layer_module=sub.module))
         if sub.inside is not None:
-            self._record_norm(at("inside"), "inside", sub.inside, sub.inside.gave)
+            self._record_norm(at("inside"), "inside", sub.inside, sub.inside.output)
         if sub.sum.lanes is not None:
             self._record_lanes(at("sum"), sub)
         else:
             self._record_sum(at("sum"), sub, consumed, None if previous is None else previous.x)
         if sub.after is not None:
-            self._record_norm(at("after"), "after", sub.after, sub.after.gave)
+            self._record_norm(at("after"), "after", sub.after, sub.after.output)
         if is_last and sub.sum.lanes is None:
             entry = self._measured.entries[at("sum" if sub.after is None else "after")]
-            self._fit(cosine_numbers, [self._rows.values(first.x), self._rows.values(sub.leaves)], entry.update)
+            self._fit(cosine_numbers, [self._rows.values(first.x), self._rows.values(sub.next_x)], entry.update)
         if sub.kind == "attention":
             self._record_scores(at("scores"), sub)
             self._record_norms_of_heads(at("output"), sub)
@@ -122,10 +129,10 @@ class Measurement:
     def _fit_passage(self, entry: Numbers, sub: Sublayer, previous: Optional[Sublayer]) -> None:
         """Fits the input of a sublayer, or of its norm, as a sum of the previous sublayer's output stream, norm output
         and input stream. There is no fit if the input is that output stream itself."""
-        x = sub.x if sub.before is None else sub.before.read
-        parts = {"left": self._flow.x if previous is None else previous.leaves}
+        x = sub.x if sub.before is None else sub.before.input
+        parts = {"left": self._flow.x if previous is None else previous.next_x}
         if previous is not None and previous.before is not None:
-            parts["left_norm"] = previous.before.gave
+            parts["left_norm"] = previous.before.output
         if previous is not None and previous.sum is not sub.sum and previous.x.root is x.root:
             parts["earlier"] = previous.x
         left = list(parts.values())
@@ -149,7 +156,7 @@ class Measurement:
 
     def _fit_modulation(self, entry: Numbers, sub: Sublayer) -> None:
         """Measures computed factors between a norm's output and the sublayer's input, such as those of adaLN."""
-        factors = factors_between(sub.reads, sub.before.gave, self._values)
+        factors = factors_between(sub.reads, sub.before.output, self._values)
         if factors:
             self._fit(moment_numbers, [factors[0].numbers.flatten()], lambda numbers: entry.update(
                 (f"modulation_{key}", value) for key, value in read_moments(numbers).items() if key in ("mean", "std")))
@@ -163,7 +170,7 @@ class Measurement:
                 self._measured.entries[site._replace(point="x")]["lanes_folded"] = 1
             for i, numbers in enumerate(lanes.numbers()):
                 self._measured.entries[site._replace(lane=i or None)] = numbers
-        self._gradients.grade_lanes(site, sub.total, sub.sum.lanes.behind)
+        self._gradients.grade_lanes(site, sub.total, sub.sum.lanes.layout_after)
 
     def _record_sum(self, site: Site, sub: Sublayer, consumed: Optional[Value], earlier: Optional[Value]) -> None:
         self._record(site, sub.total)
@@ -187,7 +194,7 @@ class Measurement:
             earlier = None  # the stream changed its shape between them
         is_stale = earlier is not None and stream is not None and stream.root is earlier.root is not sub.x.root
         is_of_x = sub.before is not None and stream is not None and \
-            is_made_of(stream, sub.x, self._values) and not is_made_of(stream, sub.before.gave, self._values)
+            is_made_of(stream, sub.x, self._values) and not is_made_of(stream, sub.before.output, self._values)
         all_parts = parts if earlier is None else {**parts, "earlier": self._rows.values(earlier)}
 
         # read() is stored until the end of the step, so it must not reference tensors.
@@ -209,7 +216,7 @@ class Measurement:
         """Counts the linear maps of queries, keys and values that read the norm's input instead of its output."""
         if sub.kind != "attention" or sub.before is None:
             return {}
-        past = [linear for linear in sub.branch.linears if linear.read.root is sub.before.read.root
+        past = [linear for linear in sub.branch.linears if linear.input.root is sub.before.input.root
                 and linear.op.order < sub.branch.met and "gate" not in linear.weight]
         return {"past_norm": len(past)} if past else {}
 
@@ -232,15 +239,15 @@ class Measurement:
 
     def _consumed(self, sub: Sublayer) -> Value:
         """Returns the norm's output as the sublayer reads it, after any scaling by one number."""
-        gave, read = sub.before.gave, sub.reads
+        output, read = sub.before.output, sub.reads
         value: Optional[Value] = read
-        while value is not None and value.root is not gave.root:
+        while value is not None and value.root is not output.root:
             op = value.root.op
             others = [] if op is None else [v for v in op.inputs if not self._values.is_stream(v)]
             if op is None or op.name not in ("mul", "div") or any(v.tensor.numel() > 1 for v in others):
-                return gave
+                return output
             value = next((v for v in op.inputs if self._values.is_stream(v)), None)
-        return gave if value is None or read.root is gave.root else self._values.upright(read)
+        return output if value is None or read.root is output.root else self._values.upright(read)
 
     def _record_scores(self, site: Site, sub: Sublayer) -> None:
         is_known = site in self._measured.entries
@@ -258,24 +265,24 @@ class Measurement:
         for norm in sub.branch.norms:
             which = norm_of_attention(norm.module)
             if which is not None and norm.order < sub.branch.met:
-                self._record_norm(site._replace(weight=which), None, norm, norm.gave,
+                self._record_norm(site._replace(weight=which), None, norm, norm.output,
                                   rows_of=self._rows.of_heads, heads=self._heads(sub))
 
     def _heads(self, sub: Sublayer) -> int:
         scores = scores_of(sub.branch.scores[0])[0] if sub.branch.scores else None
         return scores.shape[-3] if scores is not None and scores.dim() > 3 else 1
 
-    def _record_norm(self, site: Site, slot: Optional[str], norm: Norm, gave: Value, more: Optional[Numbers] = None,
+    def _record_norm(self, site: Site, slot: Optional[str], norm: Norm, output: Value, more: Optional[Numbers] = None,
                      rows_of: Optional[RowsOf] = None, heads: int = 1) -> None:
         """Measures a norm's output, kind and parameters. heads: the number of heads, for a norm of queries or keys."""
         gamma, beta = (self._parameters.get(name or "") for name in (norm.gamma, norm.beta))
         is_new = site not in self._measured.entries
         own = self._declared.own_norm(self._modules.get(norm.module))
-        own["dtype"] = str(gave.tensor.dtype).replace("torch.", "")
-        self._record(site, gave, {**own, **(more or {})}, rows_of)
+        own["dtype"] = dtype_name(output.tensor)
+        self._record(site, output, {**own, **(more or {})}, rows_of)
         if is_new:
             NormMeasurement(self._measured, self._declared, site, self._modules.get(norm.module)).measure(
-                norm, gave, (gamma, beta), rows_of or self._rows.of, heads)
+                norm, output, (gamma, beta), rows_of or self._rows.of, heads)
         for point, name in ("gamma", norm.gamma), ("beta", norm.beta):
             if name in self._parameters and self._is_first(self._parameters[name], site):
                 self._record_parameter(site._replace(point=point, norm=slot), name)
@@ -335,7 +342,7 @@ class Measurement:
         norm = stream.final_norm
         if norm is not None:
             layer = None if stream.is_last else stream.last.layer
-            self._record_norm(self._site(layer, "final_norm", "output"), "final", norm, norm.gave)
+            self._record_norm(self._site(layer, "final_norm", "output"), "final", norm, norm.output)
             self._measured.run_fits()
         if stream.is_last:
             self._record_head(output, stream.reads_stream)

@@ -10,7 +10,6 @@ import contextlib
 import functools
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 

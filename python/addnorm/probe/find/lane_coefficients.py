@@ -7,26 +7,19 @@ from typing import Callable, Dict, Iterator, NamedTuple, Optional
 
 from torch import Tensor
 
-from ..find.lanes import share
-from ..find.parts import Sum
+from ..._structure import dtype_name
+from ..fit.lanes import LaneRows, share
 from ..fit.values import wide
 from ..record.graph import Value
+from .parts import Sum
 
 DIVIDES = ("div", "exp", "_softmax", "_safe_softmax", "_log_softmax")
 PARTS = ("slice", "split", "split_with_sizes", "select", "narrow", "chunk")
 
-Rows = Callable[[Tensor], Tensor]  # selects the measured rows of [tokens, k]
+SelectRows = Callable[[Tensor], Tensor]  # returns the measured rows of [tokens, k]
 
 
-class LaneRows(NamedTuple):
-    """The measured rows of a sum, and their precision."""
-    before: Tensor  # [rows, lanes, features]
-    branch: Tensor  # [rows, features]
-    after: Tensor
-    precision: float
-
-
-class SeenCarry(NamedTuple):
+class RecordedCarry(NamedTuple):
     of: Tensor  # [rows, lanes, lanes], transposed if the sum uses the transpose
     is_transpose: Optional[bool]  # whether the sum uses the tensor's transpose; None if both give the same result
     dtype: str  # the type in which it was computed
@@ -50,13 +43,13 @@ def made_of(total: Sum) -> Iterator[Value]:
 # ---- The carry -------------------------------------------------------------------------------
 
 
-def find_carry(total: Sum, values: LaneRows, rows: Rows) -> Optional[SeenCarry]:
+def find_carry(total: Sum, values: LaneRows, rows: SelectRows) -> Optional[RecordedCarry]:
     """Finds the last tensor that explains the sum as the carry, or whose transpose does. Returns None if none does."""
     n = values.before.shape[1]
     for value in made_of(total):
         if value.shape[-1:] in ((n,), (n * n,)) and value.tensor.is_floating_point():
-            seen = rows_of(value, n * n, len(values.before), rows)
-            found = None if seen is None else _as_carry(seen.unflatten(-1, (n, n)), values)
+            recorded = rows_of(value, n * n, len(values.before), rows)
+            found = None if recorded is None else _as_carry(recorded.unflatten(-1, (n, n)), values)
             if found is not None:
                 return found._replace(dtype=computed_in(value))
     return None
@@ -73,18 +66,20 @@ def computed_in(value: Value) -> str:
             last = op.outputs[0]
             break
         opened += [] if op is None else [v for v in op.inputs if v.tensor.is_floating_point()]
-    return str(last.tensor.dtype).replace("torch.", "")
+    return dtype_name(last.tensor)
 
 
-def _as_carry(seen: Tensor, values: LaneRows) -> Optional[SeenCarry]:
-    turned = seen.transpose(1, 2)
-    left = _left(values, seen), _left(values, turned)
+def _as_carry(recorded: Tensor, values: LaneRows) -> Optional[RecordedCarry]:
+    turned = recorded.transpose(1, 2)
+    left = _left(values, recorded), _left(values, turned)
     most = min(0.02, 30 * values.precision)
     if min(left) > most:
         return None
-    is_told = max(left) > 10 * most
+    is_distinct = max(left) > 10 * most
     is_transpose = left[1] < left[0]
-    return SeenCarry(turned if is_transpose and is_told else seen, is_transpose if is_told else None, "")
+    if not is_distinct:
+        return RecordedCarry(recorded, None, "")
+    return RecordedCarry(turned if is_transpose else recorded, is_transpose, "")
 
 
 def _left(values: LaneRows, carry: Tensor) -> float:
@@ -97,13 +92,13 @@ def _left(values: LaneRows, carry: Tensor) -> float:
 # ---- The write -------------------------------------------------------------------------------
 
 
-def find_gate(total: Sum, write: Tensor, rows: Rows) -> Optional[float]:
+def find_gate(total: Sum, write: Tensor, rows: SelectRows) -> Optional[float]:
     """Returns the factor between a sigmoid's output and the write [rows, lanes], or None."""
     for value in filter(is_sigmoid, made_of(total)):
-        seen = rows_of(value, write.shape[1], len(write), rows)
-        if seen is not None:
-            factor = ((seen * write).sum() / seen.square().sum()).item()
-            if share(factor * seen - write, write) < 0.02:
+        recorded = rows_of(value, write.shape[1], len(write), rows)
+        if recorded is not None:
+            factor = ((recorded * write).sum() / recorded.square().sum()).item()
+            if share(factor * recorded - write, write) < 0.02:
                 return factor
     return None
 
@@ -116,7 +111,7 @@ def is_sigmoid(value: Value) -> bool:
     return op is not None and op.name == "sigmoid"
 
 
-def rows_of(value: Value, size: int, count: int, rows: Rows) -> Optional[Tensor]:
+def rows_of(value: Value, size: int, count: int, rows: SelectRows) -> Optional[Tensor]:
     """Returns coefficients as [rows, size], or None if they are neither one set for all tokens nor one set for each
     token."""
     numbers = value.numbers

@@ -1,0 +1,85 @@
+"""Fits sums of several lanes: the carry and the write that explain the lanes after a sublayer by those before it."""
+
+from __future__ import annotations
+
+from typing import List, NamedTuple, Optional, Tuple
+
+import torch
+from torch import Tensor
+
+from .batch import Numbers
+from .values import wide
+
+IDLE = 1e-6  # a branch smaller than this share of the state does not determine its factor
+
+
+class LaneRows(NamedTuple):
+    """The measured rows of a sum, and their precision."""
+    before: Tensor  # [rows, lanes, features]
+    branch: Tensor  # [rows, features]
+    after: Tensor
+    precision: float
+
+
+class Solution(NamedTuple):
+    """The solution of target ≈ of · sources in each row."""
+    of: Tensor  # [rows, lanes, sources]
+    left: Tensor  # the residual, target − of · sources
+    is_determined: Tensor  # for each row, whether its sources differ enough to determine `of`
+
+
+def solve(target: Tensor, sources: Tensor, precision: float) -> Solution:
+    """Solves by least squares. Equal sources get equal shares. precision: the relative rounding of the numbers."""
+    lengths = sources.norm(dim=-1).clamp(min=1e-300)
+    unit = sources / lengths[..., None]
+    values, vectors = torch.linalg.eigh(unit @ unit.transpose(1, 2))
+    kept = values > (4 * precision) ** 2
+    inverse = vectors * (kept / values.clamp(min=1e-300))[:, None] @ vectors.transpose(1, 2)
+    of = target @ unit.transpose(1, 2) @ inverse / lengths[:, None]
+    return Solution(of, target - of @ sources, values[:, 0] > (50 * precision) ** 2)
+
+
+def share(part: Tensor, whole: Tensor) -> float:
+    """Returns ‖part‖/‖whole‖. If the whole is 0, returns 1 for a part other than 0, else 0."""
+    size, all_of_it = part.norm().item(), whole.norm().item()
+    return size / all_of_it if all_of_it else float(size > 0)
+
+
+def spread(lanes: Tensor) -> float:
+    """Returns the distance of lanes [rows, lanes, width] from their mean, as a share of their norm."""
+    return share(lanes - lanes.mean(1, keepdim=True), lanes)
+
+
+def together(lanes: List[Tuple[Tensor, int]]) -> Tensor:
+    """Stacks lanes as [rows, lanes, features]."""
+    return torch.stack([wide(lane).flatten(0, 1) for lane, _ in lanes], 1)
+
+
+def explain(values: LaneRows) -> Solution:
+    """Fits each lane after the site as a sum of the lanes before it and of the branch, if the branch is large
+    enough."""
+    is_written = values.branch.norm() > IDLE * values.before.norm()
+    sources = torch.cat([values.before, values.branch[:, None]], 1) if is_written else values.before
+    return solve(values.after, sources, values.precision)
+
+
+def lane_numbers(found: Solution, recorded: Optional[Tensor], values: LaneRows) -> List[Numbers]:
+    """Returns the row and column sums of the carry, the write, the distance from the mean lane and the residual of each
+    lane. recorded: the carry [rows, lanes, lanes] that the model computed, if it was found."""
+    n, is_determined = values.before.shape[1], found.is_determined
+    if recorded is not None:
+        is_determined = torch.ones_like(is_determined)
+    carry = found.of[..., :n] if recorded is None else recorded
+    apart = values.after - values.after.mean(1, keepdim=True)
+    lanes: List[Numbers] = []
+    for i in range(n):
+        numbers: Numbers = {"unexplained": share(found.left[:, i], values.after[:, i]),
+                            "carry_in": carry[:, i].sum(-1).mean().item(),
+                            "carry_size": carry[:, i].norm(dim=-1).mean().item(),
+                            "lane_spread": share(apart[:, i], values.after[:, i])}
+        if found.of.shape[-1] > n:
+            numbers["write"] = found.of[:, i, n].mean().item()
+        if 2 * is_determined.sum() > len(is_determined):
+            numbers["carry_out"] = carry[is_determined][..., i].sum(-1).mean().item()
+        lanes.append(numbers)
+    return lanes
