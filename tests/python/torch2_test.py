@@ -157,7 +157,7 @@ def test_a_converted_rms_norm_is_pytorchs(shape, options, dtype):
 def test_second_derivatives_through_a_compiled_block_are_refused():
     compiled = torch.compile(converted(Block), fullgraph=True)
     x = torch.randn(2, 5, 16, requires_grad=True)
-    with pytest.raises(RuntimeError, match="does not currently support double backward"):
+    with pytest.raises(RuntimeError, match="not currently support double backward|requires create_graph=False"):
         dx, = torch.autograd.grad(compiled(x).sum(), x, create_graph=True)
         dx.sum().backward()
 

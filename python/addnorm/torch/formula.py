@@ -11,10 +11,27 @@ from torch.nn import functional as F
 
 from ..norm_options import Norm, NormFields
 
+DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)  # of streams
+
 
 def value_type(x: Tensor) -> torch.dtype:
     """Returns the type of γ, β and statistics for a stream of this type."""
     return torch.float64 if x.dtype == torch.float64 else torch.float32
+
+
+def _default_epsilon(dtype: torch.dtype) -> float:
+    """Returns the ε of torch.nn.RMSNorm if none is given. For 16-bit types it is their machine epsilon in PyTorch 2.6,
+    and that of float32 in 2.15, so the result of a row of one number is examined."""
+    of_float32 = torch.finfo(torch.float32).eps
+    if dtype in (torch.float32, torch.float64) or not hasattr(F, "rms_norm"):
+        return torch.finfo(dtype).eps
+    x = torch.full((1,), of_float32**0.5, dtype=dtype, device="cpu")  # y = x/√(x² + ε)
+    is_wide = bool(F.rms_norm(x, (1,)) > 0.5)
+    return of_float32 if is_wide else torch.finfo(dtype).eps
+
+
+# Computed on import, because torch.compile would trace a call.
+DEFAULT_EPSILONS = {dtype: _default_epsilon(dtype) for dtype in DTYPES}
 
 
 def norm_in_pytorch(x: Tensor, gamma: Tensor | None, beta: Tensor | None, fields: NormFields,

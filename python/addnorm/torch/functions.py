@@ -13,7 +13,7 @@ from .._library import Error
 from ..norm_options import Norm, NormFields
 from . import operators
 from .autograd import DifferentiableAddNorm, DifferentiableSquash
-from .formula import lanes_in_pytorch, norm_in_pytorch, squash_in_pytorch, value_type
+from .formula import DEFAULT_EPSILONS, lanes_in_pytorch, norm_in_pytorch, squash_in_pytorch, value_type
 from .tensors import HAS_CUSTOM_OPERATORS, are_readable, fits, is_compiled, is_recorded
 
 Shape = Tuple[int, ...]
@@ -155,14 +155,14 @@ def apply(x: Tensor, branch: Tensor | None, weight: Tensor | None, bias: Tensor 
 
 def _closed(fields: OpenFields, dtype: torch.dtype) -> NormFields:
     kind, eps, *rest = fields
-    return kind, torch.finfo(dtype).eps if eps is None else eps, *rest
+    return kind, DEFAULT_EPSILONS[dtype] if eps is None else eps, *rest
 
 
 def lanes(x: Tensor, branch: Tensor | None, carry: Tensor | None, write: Tensor | None, read: Tensor | None = None,
           weight: Tensor | None = None, bias: Tensor | None = None,
           options: Norm | None = None) -> tuple[Tensor, Tensor | None]:
-    """Computes X′ = A·X + b ⊗ f and y = norm(a·X′), in one pass over memory where there are kernels. This leads from one
-    sublayer's output to the next one's input in a residual stream of n lanes. Returns (X′, y).
+    """Computes X′ = A·X + b ⊗ f and y = norm(a·X′), in one pass over memory where there are kernels. This leads from
+    one sublayer's output to the next one's input in a residual stream of n lanes. Returns (X′, y).
 
     x            (…, n, features), the residual stream
     branch       (…, features), f, of x's type; None, with write None: nothing is written

@@ -44,7 +44,8 @@ class RMSNorm(_Converted):
     "one_plus", the factor is 1 + weight.
 
     features is the width, or the lengths of several axes, as in torch.nn.RMSNorm. weight has this shape, and is
-    initially 1, or 0 for "one_plus". If eps is None, it is the machine epsilon of x's type, as in torch.nn.RMSNorm.
+    initially 1, or 0 for "one_plus". If eps is None, it is that of torch.nn.RMSNorm: the machine epsilon of x's type,
+    or of float32 for 16-bit types, depending on PyTorch's version.
     """
 
     normalized_shape: Shape

@@ -1,6 +1,6 @@
 """The functions as operators of PyTorch: for torch.compile and torch.export, for modes that record operators, and for
-calls as torch.ops.addnorm.*. They take tensors of every device: where the library has no kernels, PyTorch's own functions
-compute the same."""
+calls as torch.ops.addnorm.*. They take tensors of every device: where the library has no kernels, PyTorch's own
+functions compute the same."""
 
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 

@@ -1,5 +1,5 @@
-"""Norms, sums and lanes on contiguous tensors through the structs of addnorm.h, which the CPU's library and addnorm-cuda
-share. Each passes the addresses of its tensors, without another check of shapes."""
+"""Norms, sums and lanes on contiguous tensors through the structs of addnorm.h, which the CPU's library and
+addnorm-cuda share. Each passes the addresses of its tensors, without another check of shapes."""
 
 from __future__ import annotations
 

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 
 from . import cuda_kernels
+from .formula import DTYPES
 
 HAS_CUSTOM_OPERATORS = hasattr(torch.library, "custom_op")  # from PyTorch 2.4 on
-DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 _PLAIN_KEYS = {"CPU", "CUDA", "ADInplaceOrView", "AutogradCPU", "AutogradCUDA", "AutocastCPU", "AutocastCUDA"}
 _are_transforms_active = getattr(torch._C, "_are_functorch_transforms_active", lambda: False)
 

@@ -10,7 +10,7 @@ from torch.fx import Node
 
 from .._structure import dtype_name
 from ..norm_options import NormFields
-from .formula import value_type
+from .formula import DEFAULT_EPSILONS, value_type
 
 _MODULES = "_operator", "torch", "torch.nn.functional", "torch._C._nn"
 _CASTS = "to", "float", "double", "half", "bfloat16", "type", "type_as", "contiguous"
@@ -177,10 +177,7 @@ def _called(node: Node) -> _Core | None:
     is_one = isinstance(lengths, int) or isinstance(lengths, (tuple, list)) and len(lengths) == 1
     why = None if is_one else "it normalizes several axes together"
     eps = _number(eps) if eps is not None else None
-    if eps is None and _type(x) in (torch.float32, torch.float64):
-        eps = torch.finfo(_type(x)).eps
-    elif eps is None:
-        why, eps = why or "it has no ε, and versions of PyTorch differ in theirs", 0.0
+    eps = DEFAULT_EPSILONS.get(_type(x), 0.0) if eps is None else eps
     gamma, beta = (None if p is None else _origin(p) for p in (given.get("weight"), given.get("bias")))
     kind = name.split("_")[0]
     return _Core(node, x, gamma, beta, (kind, eps, "variance", "population", "plain", 1.0), why)
