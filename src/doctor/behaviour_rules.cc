@@ -78,8 +78,8 @@ bool is_forgotten(const io::Check& check, const Subject& /*subject*/) {
   return check.value > 0 && (check.value <= 0.5 || !check.declared.empty());
 }
 
-/// The check itself is that one layer differs from all its counterparts.
-bool is_odd(const io::Check& /*check*/, const Subject& /*subject*/) {
+/// For checks that are made only where something is wrong.
+bool always(const io::Check& /*check*/, const Subject& /*subject*/) {
   return true;
 }
 
@@ -152,7 +152,7 @@ constexpr BehaviourRule kBehaviourRules[] = {
     {"attention-scale", is_unscaled, kSuspicious, kSuspicious,
      "the softmax reads {value:.3g}·q·k; {detail}",
      "1/√d = {limit:.3g} (Vaswani et al. 2017, section 3.2.1)", "divide q·k by √d, once"},
-    {"attention-scale-odd", is_odd, kSuspicious, kSuspicious, "the softmax reads {value:.3g}·q·k",
+    {"attention-scale-odd", always, kSuspicious, kSuspicious, "the softmax reads {value:.3g}·q·k",
      "{limit:.3g}·q·k, as in {detail}", "use one factor in all layers"},
     {"softmax-axis", exceeds_limit, kBroken, kSuspicious,
      "the softmax runs over {detail}, and the product with the values sums over keys",
@@ -174,7 +174,7 @@ constexpr BehaviourRule kBehaviourRules[] = {
     {"cast-to-half", exceeds_limit, kSuspicious, kSuspicious,
      "values are cast to {detail} in a model of float32", "float32, as the parameters are",
      "remove the cast, or use torch.autocast for the whole model"},
-    {"unlike-config", is_odd, kSuspicious, kSuspicious, "computes with {value:.4g} {detail}",
+    {"unlike-config", always, kSuspicious, kSuspicious, "computes with {value:.4g} {detail}",
      "{limit:.4g} in the configuration", "use the number of the configuration, or correct it"},
     {"positions-wrong", exceeds_limit, kSuspicious, kSuspicious, "{value:.0f} {detail}",
      "positions that count up from the table's first entry",
@@ -184,15 +184,15 @@ constexpr BehaviourRule kBehaviourRules[] = {
      "look for code that changes the logits after the head, or declare it in the configuration"},
     {"activation-changed", exceeds_limit, kSuspicious, kSuspicious, "its activation is {detail}",
      "the activation that the configuration names", "use that one, or correct the configuration"},
-    {"initial-size", is_odd, kSuspicious, kSuspicious,
+    {"initial-size", always, kSuspicious, kSuspicious,
      "its values are {value:.3g} {detail} before training",
      "{limit:.3g}, as given by the configuration or the kind of norm",
      "check the code that initializes it last"},
-    {"bias-off-zero", is_odd, kSuspicious, kSuspicious,
+    {"bias-off-zero", always, kSuspicious, kSuspicious,
      "its values lie around {value:.3g}, with a standard deviation of {limit:.2g}",
      "values around 0: β starts at 0, and training has no reason to move all features one way",
      "check what is added to β when weights are made or loaded"},
-    {"size-odd", is_odd, kSuspicious, kSuspicious,
+    {"size-odd", always, kSuspicious, kSuspicious,
      "its values have a root mean square of {value:.3g}", "about {limit:.3g}, as in {detail}",
      "check what scales or initializes the weights of this layer alone"},
     {"weight-zeros", exceeds_limit, kSuspicious, kSuspicious, "{detail} are exactly 0",
@@ -260,7 +260,7 @@ constexpr BehaviourRule kBehaviourRules[] = {
      "the same parameters in all processes",
      "average the gradients of all parameters over the processes, as DistributedDataParallel does; "
      "start with the same weights"},
-    {"decay-uneven", is_odd, kSuspicious, kSuspicious,
+    {"decay-uneven", always, kSuspicious, kSuspicious,
      "the weight decay of {detail} is {value:.3g}", "{limit:.3g}, as for most of them",
      "put all matrices into one group, unless this is intended"},
     {"decay-on-gain", exceeds_limit, kSuspicious, kNote,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <string_view>
 #include <utility>
 
@@ -53,11 +54,26 @@ bool leaks(const Finding& norm, const Finding& leak, std::string_view axis) {
   return mixes && (leak.where == "output" || are_near(norm, leak));
 }
 
-bool reaches(Reach reach, const Finding& cause, const Finding& effect) {
+using Modules = std::vector<std::string>;
+
+/// Whether the effect is in the layer of its cause or an earlier one, or in no layer. A module that
+/// holds later layers, such as their list, is not.
+bool is_before(const Finding& cause, const Finding& effect, const Modules& layers) {
+  if (!cause.site || cause.site->layer >= layers.size()) return true;
+  const auto last = layers.begin() + static_cast<std::ptrdiff_t>(cause.site->layer) + 1;
+  const auto holds = [&](const std::string& layer) { return is_within(effect.where, layer, '.'); };
+  return std::any_of(layers.begin(), last, holds) ||
+         std::none_of(last, layers.end(), [&](const std::string& layer) {
+           return holds(layer) || is_within(layer, effect.where, '.');
+         });
+}
+
+bool reaches(Reach reach, const Finding& cause, const Finding& effect, const Modules& layers) {
   switch (reach) {
     case Reach::kLayer:
       return are_near(cause, effect);
     case Reach::kLayersBefore:
+      return is_before(cause, effect, layers);
     case Reach::kAnywhere:
       return true;
     case Reach::kTokens:
@@ -67,21 +83,21 @@ bool reaches(Reach reach, const Finding& cause, const Finding& effect) {
   }
 }
 
-bool follows(const Finding& effect, const Finding& cause) {
+bool follows(const Finding& effect, const Finding& cause, const Modules& layers) {
   return cause.severity <= effect.severity &&
          std::ranges::any_of(kConsequences, [&](const Consequence& c) {
            return c.cause == cause.rule && c.effect == effect.rule &&
-                  reaches(c.reach, cause, effect);
+                  reaches(c.reach, cause, effect, layers);
          });
 }
 
 }  // namespace
 
-void fold_consequences(std::vector<Finding>& findings) {
+void fold_consequences(std::vector<Finding>& findings, const Modules& layer_modules) {
   std::vector<std::pair<std::size_t, std::string>> folded;  // index of the cause, and its effect
   for (std::size_t i = 0; i < findings.size(); ++i) {
     const auto cause = std::ranges::find_if(
-        findings, [&](const Finding& other) { return follows(findings[i], other); });
+        findings, [&](const Finding& other) { return follows(findings[i], other, layer_modules); });
     if (cause == findings.end()) continue;
     folded.emplace_back(cause - findings.begin(),
                         fmt::format("{}, {}", findings[i].rule, findings[i].where));

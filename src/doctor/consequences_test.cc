@@ -12,7 +12,7 @@ Finding finding(std::string_view rule, std::string where, std::string module = {
 }
 
 std::vector<std::string> folded(std::vector<Finding> findings) {
-  fold_consequences(findings);
+  fold_consequences(findings, {"h.0", "h.1", "h.2", "h.10"});
   std::vector<std::string> names;
   for (const Finding& f : findings) {
     names.push_back(std::string(f.rule) + ", " + f.where);
@@ -62,6 +62,17 @@ TEST(Consequences, OfALayerAreWithinIt) {
   for (const std::size_t layer : {1, 2}) {
     norm.site = {.layer = layer, .sublayer = SublayerKind::kFeedForward};
     EXPECT_EQ(folded({sum, norm}).size(), layer);
+  }
+}
+
+TEST(Consequences, OfACutStreamAreInEarlierLayers) {
+  Finding cause = finding("residual-detached", "layer 1, attention", "h.1");
+  cause.site = {.layer = 1, .sublayer = SublayerKind::kAttention};
+  for (const char* before : {"h.1.attn", "h.0", "h.0.mlp.up", "embedding"}) {
+    EXPECT_EQ(folded({cause, finding("gradient-missing", before)}).size(), 1u) << before;
+  }
+  for (const char* after : {"h.2", "h.2.attn", "h.10.mlp", "h"}) {
+    EXPECT_EQ(folded({cause, finding("gradient-missing", after)}).size(), 2u) << after;
   }
 }
 

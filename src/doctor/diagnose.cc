@@ -32,13 +32,13 @@ constexpr Rule* kRules[] = {
     find_wrong_norm_kind,
     find_wrong_gamma_form,
     find_wrong_epsilon,
-    find_odd_epsilon,
-    find_odd_scales,
-    find_odd_sums,
     find_overflowing_norms,
     find_wrong_modulations,
     find_rounded_statistics,
     find_wrong_divisors,
+    find_odd_epsilon,
+    find_odd_scales,
+    find_odd_sums,
     find_misplaced_norms,
     find_lost_depth_scale,
     find_missing_final_norm,
@@ -113,7 +113,7 @@ std::vector<Finding> find_all(const Subject& subject) {
 
 std::vector<Finding> diagnose(const Subject& subject) {
   std::vector<Finding> findings = find_all(subject);
-  fold_consequences(findings);
+  fold_consequences(findings, subject.profile.model.layer_modules);
   return findings;
 }
 

@@ -124,6 +124,8 @@ void find_unusual_epsilon(const Subject& subject, Findings& findings) {
        .measure = loss_measure()});
 }
 
+namespace {
+
 Finding gains_around_zero(std::size_t count, std::size_t norms) {
   return {
       .rule = "gain-around-zero",
@@ -133,6 +135,8 @@ Finding gains_around_zero(std::size_t count, std::size_t norms) {
       .because = "a gain starts at 1; trained gains rarely change their sign",
       .fix = "initialize γ with ones; often, all parameters were initialized like weight matrices"};
 }
+
+}  // namespace
 
 /// Judges the form of γ from its stored values. If the outputs of norms were fitted, a plain γ
 /// around 0 is reported by its own rule.

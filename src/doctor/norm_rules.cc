@@ -23,16 +23,12 @@ std::string axis_words(std::string_view axes) {
   return comma == std::string::npos ? words : words.replace(comma, 1, " and ");
 }
 
-bool is_usual(std::string_view statistic) {
-  return statistic == "deviation" || statistic == "rms";
-}
-
 /// Returns NormFit::statistic as words.
 std::string_view statistic_words(std::string_view statistic) {
   if (statistic == "deviation") return "the deviation";
   if (statistic == "rms") return "the root mean square";
-  return statistic == "absolute_deviation" ? "the mean absolute deviation"
-                                           : "the mean absolute value";
+  if (statistic == "absolute_deviation") return "the mean absolute deviation";
+  return statistic == "absolute_value" ? "the mean absolute value" : statistic;
 }
 
 /// Returns the power of a row's statistic as words: "the root of the deviation".
@@ -87,7 +83,8 @@ void find_wrong_statistics(const Subject& subject, Findings& findings) {
     if (fit.statistic.empty()) return;
     const bool is_declared =
         subject.profile.model.norm_at(norm.site.layer).kind && !is_norm_in_attention(norm.site);
-    findings.push_back({.rule = is_usual(fit.statistic) ? "norm-power" : "norm-kind",
+    const bool is_usual = fit.statistic == "deviation" || fit.statistic == "rms";
+    findings.push_back({.rule = is_usual ? "norm-power" : "norm-kind",
                         .severity = is_declared ? Severity::kBroken : Severity::kSuspicious,
                         .site = norm.site,
                         .what = fmt::format("divides each row by {}",

@@ -1,3 +1,6 @@
+#include <cmath>
+
+#include "doctor/diagnose.h"
 #include "support/handwritten_profile.h"
 
 namespace addnorm::doctor {
@@ -117,6 +120,26 @@ TEST(PeerRules, NameTheOneNormWithAnotherScaleAndNoScaleByDepth) {
   for (std::size_t l = 0; l < 6; ++l)
     at(by_depth, {l, kAttention, Point::kBefore}).norm->divisor->slope = double(l + 1);
   EXPECT_THAT(found_by(by_depth, find_odd_scales), IsEmpty());
+}
+
+TEST(PeerRules, YieldToTheCauseOfAnotherScale) {
+  Subject subject = stack(6);
+  for (const auto& entry : stack(6).profile.entries) {
+    if (entry.site.point != Point::kX) continue;
+    const bool is_odd = entry.site.layer == 2 && entry.site.sublayer == kAttention;
+    probe::ProfileEntry norm{.site = {entry.site.layer, entry.site.sublayer, Point::kBefore}};
+    norm.dtype = "float32";
+    norm.norm = {
+        .unexplained = 0,
+        .centred = 1,
+        .divisor = probe::DivisorFit{.divisor = 1,
+                                     .deviation = 1,
+                                     .scale = is_odd ? 1 / std::sqrt(8) : 1,
+                                     .slope = is_odd ? 8 : 1}};  // Σx² in place of its mean
+    subject.profile.entries.push_back(norm);
+  }
+  EXPECT_THAT(words_of(diagnose(subject)),
+              ElementsAre("variance-divisor, layer 2, attention, norm before it"));
 }
 
 TEST(PeerRules, CompareWithAtLeastFourPeers) {

@@ -252,6 +252,44 @@ void find_detached_parts(const Subject& subject, Findings& findings) {
 /// The least factor of a norm's output in a sum that counts as a residual inside the sublayer.
 constexpr double kLeastInner = 0.25;
 
+namespace {
+
+Finding residual_twice(const Subject& subject, const Site& site, const SumFit& fit, double skip) {
+  return {.rule = "residual-twice",
+          .severity = Severity::kBroken,
+          .site = site,
+          .what = fmt::format("the norm's output h is added in addition to the stream: {}",
+                              formula(fit)),
+          .because = fmt::format("s = {:.3g}·x + f{}", skip, by_placement(subject)),
+          .fix = "remove the residual inside the sublayer: the sum around it adds the stream",
+          .measured = *fit.from_before,
+          .expected = 0};
+}
+
+/// Reports a branch whose factor is not the placement's. A factor of most sublayers of this kind is
+/// a design.
+void report_branch_factor(const Subject& subject, const Site& site, const SumFit& fit, double gain,
+                          Findings& findings) {
+  const double usual = gain == 1 ? usual_gain(subject, site) : gain;
+  const bool is_design = is_near(fit.from_branch, usual);
+  if (is_design && is_near(usual, gain)) return;
+  findings.push_back(
+      {.rule = "branch-factor",
+       .severity = is_design ? Severity::kNote : Severity::kBroken,
+       .site = site,
+       .what = fmt::format("the branch enters the sum times {:.3g}: {}", *fit.from_branch,
+                           formula(fit)),
+       .because = is_design || usual == gain
+                      ? fmt::format("s = x + {:.3g}·f{}", gain, by_placement(subject))
+                      : fmt::format("s = x + {:.3g}·f, as most sublayers of its kind", usual),
+       .fix = "check the code between the branch and the sum: a scale, a second add; declare a "
+              "learned gain to the probe with recipe={\"placement\": \"layerscale\"}",
+       .measured = *fit.from_branch,
+       .expected = is_design ? gain : usual});
+}
+
+}  // namespace
+
 void find_wrong_sums(const Subject& subject, Findings& findings) {
   const double common_skip = usual_skip(subject);
   const Placements placements = placements_of(subject.profile.model);
@@ -268,33 +306,9 @@ void find_wrong_sums(const Subject& subject, Findings& findings) {
                !begins_before_norms(subject, sum.site)) {
       report_missing_factor(sum.site, fit, usual_x, findings);
     } else if (skip && fit.from_before.value_or(0) > kLeastInner) {
-      findings.push_back(
-          {.rule = "residual-twice",
-           .severity = Severity::kBroken,
-           .site = sum.site,
-           .what = fmt::format("the norm's output h is added in addition to the stream: {}",
-                               formula(fit)),
-           .because = fmt::format("s = {:.3g}·x + f{}", *skip, by_placement(subject)),
-           .fix = "remove the residual inside the sublayer: the sum around it adds the stream",
-           .measured = *fit.from_before,
-           .expected = 0});
+      findings.push_back(residual_twice(subject, sum.site, fit, *skip));
     } else if (gain && fit.from_branch) {
-      const double usual = *gain == 1 ? usual_gain(subject, sum.site) : *gain;
-      const bool is_design = is_near(fit.from_branch, usual);
-      if (is_design && is_near(usual, *gain)) return;
-      findings.push_back(
-          {.rule = "branch-factor",
-           .severity = is_design ? Severity::kNote : Severity::kBroken,
-           .site = sum.site,
-           .what = fmt::format("the branch enters the sum times {:.3g}: {}", *fit.from_branch,
-                               formula(fit)),
-           .because = is_design || usual == *gain
-                          ? fmt::format("s = x + {:.3g}·f{}", *gain, by_placement(subject))
-                          : fmt::format("s = x + {:.3g}·f, as most sublayers of its kind", usual),
-           .fix = "check the code between the branch and the sum: a scale, a second add; declare a "
-                  "learned gain to the probe with recipe={\"placement\": \"layerscale\"}",
-           .measured = *fit.from_branch,
-           .expected = is_design ? *gain : usual});
+      report_branch_factor(subject, sum.site, fit, *gain, findings);
     }
   });
 }

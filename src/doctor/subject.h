@@ -19,7 +19,7 @@ using probe::ProfileEntry;
 
 /// Another recipe for the same weights, and its loss.
 struct Alternative {
-  std::string_view change;  ///< its name in alternatives()
+  std::string_view change;  ///< its name for find_variant()
   double loss = 0;          ///< on the same tokens
 };
 

@@ -64,7 +64,7 @@ Diagnosis diagnose(doctor::Subject subject, std::span<const std::string> accepte
   diagnosis.accepted = std::erase_if(diagnosis.findings, [&](const doctor::Finding& finding) {
     return doctor::is_accepted(finding, accepted);
   });
-  doctor::fold_consequences(diagnosis.findings);
+  doctor::fold_consequences(diagnosis.findings, diagnosis.subject.profile.model.layer_modules);
   return diagnosis;
 }
 

@@ -696,6 +696,26 @@ class Use(unittest.TestCase):
         self.assertNotIn("grad_rms", p.text().replace("\n", " ")[:0])
         self.assertFalse(any("grad_rms" in line for line in lines(p)))
 
+    def test_more_steps_add_no_parts(self):
+        """The facts about a model are the same after any number of steps, and so is the time to read them."""
+        class Gated(CutBlock):
+            """The stream has another factor in each feature, so the sum is left out."""
+
+            def __init__(self, d):
+                super().__init__(d, lambda x, f: x * self.gate(x).sigmoid() + f())
+                self.gate = nn.Linear(d, d)
+
+        torch.manual_seed(0)
+        model = nn.Sequential(Gated(8), Gated(8))
+        p, kept = probe(model), []
+        for _ in range(3):
+            with p:
+                square(model(torch.randn(2, 5, 8))).backward()
+            kept.append((p.header(), p.norm_slots(), p.coverage()["left_out"], len(p._measured.sublayers)))
+        self.assertEqual(len(kept[0][2]), 2)
+        self.assertEqual(kept[0], kept[1])
+        self.assertEqual(kept[0], kept[2])
+
     def test_checkpointing(self):
         class Model(nn.Module):
             def __init__(self, reentrant):

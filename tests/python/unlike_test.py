@@ -112,6 +112,22 @@ def test_an_epsilon_that_the_configuration_does_not_have_is_named(declared, is_w
     assert ("unlike-config" in rules(found, models.tokens())) == is_wrong
 
 
+@pytest.mark.parametrize("layer", [0, 2])
+def test_an_epsilon_of_one_norm_is_one_finding(layer):
+    found = model("modules", norm_eps=1e-6)
+    norms = [norm for norm in found.modules() if type(norm) in (nn.LayerNorm, models.RMSNorm)]
+    for norm in norms:
+        norm.eps = 1e-6
+    norms[2 * layer].eps = 1e-2
+    assert [f.rule for f in addnorm.check(found, models.tokens()).findings if f.severity != "note"] == ["epsilon-size"]
+
+
+def test_a_configuration_may_say_that_dropout_is_used():
+    found = model("modules", use_dropout=True, dropout=0.1)
+    found.train()
+    assert rules(found, models.tokens()) == set()
+
+
 class GPT2Like(nn.Module):
     """A GELU in its tanh form, which differs from the exact one by 1e-5."""
 

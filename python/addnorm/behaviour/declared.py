@@ -106,7 +106,7 @@ class Computed:
     def _add_rates(self) -> None:
         """Adds dropout rates in layers that no entry of the configuration has. It describes neither adapters
         nor heads that were added to a model."""
-        known = {value for key, value in _entries(self._s.config) if "drop" in key and isinstance(value, (int, float))}
+        known = {value for key, value in _entries(self._s.config) if "drop" in key and type(value) in (int, float)}
         for rate, found in self._rates.items() if known else ():
             places = [place for place in found if self._s.layer_of(place) and not self._is_in_adapter(place)]
             if places and not any(abs(rate - value) < 1e-6 for value in known):
@@ -123,15 +123,19 @@ class Computed:
             for m, own in zip(modules, names))
 
     def _add_epsilons(self) -> None:
-        """Adds norms whose ε is neither an entry of the configuration nor a usual one."""
-        known = {float(value) for key, value in _entries(self._s.config) if "eps" in key and isinstance(value, float)}
-        odd: dict[float, list[str]] = {}
+        """Adds an ε of most norms of a class that is neither an entry of the configuration nor a usual one. The probe
+        compares the ε of a single norm with that of the others."""
+        known = {value for key, value in _entries(self._s.config)
+                 if re.search(r"(^|_)eps(ilon)?($|_)", key) and isinstance(value, float)}
+        found: dict[type, dict[float, list[str]]] = defaultdict(lambda: defaultdict(list))
         for module, place in self._s.names.items():
             epsilon = entry(module, *EPSILONS) if is_norm_class(module) else None
-            if isinstance(epsilon, float) and not any(math.isclose(epsilon, e) for e in known | USUAL_EPSILONS):
-                odd.setdefault(epsilon, []).append(place)
-        for epsilon, places in odd.items() if known else ():
-            self._s.add("unlike-config", epsilon, limit=max(known), where=some(places, 1), detail="as ε")
+            if isinstance(epsilon, float):
+                found[type(module)][epsilon].append(place)
+        for places_of_class in found.values() if known else ():
+            epsilon, places = max(places_of_class.items(), key=lambda item: len(item[1]))
+            if not any(math.isclose(epsilon, e) for e in known | USUAL_EPSILONS):
+                self._s.add("unlike-config", epsilon, limit=max(known), where=some(places, 1), detail="as ε")
 
 
 def _autocasts() -> bool:

@@ -19,7 +19,7 @@ from .._structure import is_norm_class, is_within, parent_of, tensors_in
 from .._undo import Undo
 from .experts import names_expert
 from .structure import main_output, places_of, plural, rms, some
-from .subject import Calls, Subject, Unmeasured
+from .subject import Subject, Unmeasured
 from .tracer import Targets
 
 MOST_TRIALS = 4  # number of forwards with other values in parameters without a gradient
@@ -206,12 +206,13 @@ def measure_shared_norms(s: Subject, dead: list[str]) -> set[str]:
     """Adds norm-shared for norms that are used at several places with one γ. Returns the uncalled norms beside them,
     each of which was probably meant for one of the places."""
     twins: set[str] = set()
-    aliases = Counter(m for m in _all_children(s.model) if is_norm_class(m))
+    aliases = Counter(child for module in s.model.modules() for child in module._modules.values()
+                      if child is not None and is_norm_class(child))
     for norm, name in s.names.items():
         if not is_norm_class(norm) or not any(True for _ in norm.parameters()):
             continue
         around = s.model.get_submodule(_nearest_called(s, name))
-        often = max(_per_call(run, norm, around) for run in s.runs)
+        often = max(run.count[norm] / max(1, run.count[around]) for run in s.runs)
         if often <= 1:
             continue
         twin = next((d for d in dead if d not in s.parameters and d not in twins
@@ -222,15 +223,6 @@ def measure_shared_norms(s: Subject, dead: list[str]) -> set[str]:
         twins |= {twin} if twin else set()
         s.add("norm-shared", often, limit=1, where=name, declared=declared)
     return twins
-
-
-def _all_children(model: nn.Module) -> Iterable[nn.Module]:
-    return (child for module in model.modules() for child in module._modules.values()
-            if child is not None)
-
-
-def _per_call(run: Calls, module: nn.Module, around: nn.Module) -> float:
-    return run.count[module] / max(1, run.count[around])
 
 
 def _is_ignored(s: Subject, norm: nn.Module, parameter: str) -> bool:

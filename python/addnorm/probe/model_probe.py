@@ -61,7 +61,7 @@ class Probe:
     def __enter__(self) -> Probe:
         self._measures = self._entered % self._every == 0
         self._entered += 1
-        self._sublayers_before = len(self._measured.sublayers)
+        self._measured_before = self._measured.n_measured
         if self._measures:
             try:
                 self._attach()
@@ -77,7 +77,7 @@ class Probe:
         if kind is None:
             self._measured.read()
         self._measured.forget_fits()  # after an error, some fits have not been read
-        if self._measures and kind is None and len(self._measured.sublayers) == self._sublayers_before:
+        if self._measures and kind is None and self._measured.n_measured == self._measured_before:
             self._complain()
 
     __exit__ = Exit(_leave)
@@ -150,9 +150,9 @@ class Probe:
             enter, leave = _hooks(recording.enter, name), _hooks(recording.leave, name)
             if not self._undo.hook_calls(module, enter, leave):
                 self._opaque.add(name)
-        missed = [{"where": name, "why": _OPAQUE} for name in (element.path for element in self._elements)
-                  if name in self._opaque]
-        self._measured.left_out += [layer for layer in missed if layer not in self._measured.left_out]
+        for element in self._elements:
+            if element.path in self._opaque:
+                self._measured.miss(element.path, _OPAQUE)
         self._leave_fast_path()
 
     def _leave_fast_path(self) -> None:

@@ -288,8 +288,7 @@ class LaneFlow(Flow):
         """Ends the branches that a linear map reads, if they ended in lanes that hold only a branch, or in a sum that
         could not be fitted."""
         values = list(bottlenecks(linear.input, self.values, branches=True))
-        total = self._end_pending(values)
-        if total is not None:
+        if self._end_pending(values) is not None:
             return
         ended = self.values.branches_of(linear.input) or STREAM
         if super()._has_ended(ended, linear):

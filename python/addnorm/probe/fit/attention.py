@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .batch import Numbers
-from .values import read_moments, wide, without_min
+from .values import read_without_min, wide
 
 MOST_SCORES = 2**19  # the most logits that are measured; more cost more time than the rest of a measured step
 
@@ -39,7 +39,7 @@ def score_numbers(scores: Tensor) -> Dict[str, Tensor]:
 def read_scores(numbers: Numbers) -> Numbers:
     if not numbers["count"]:
         return {}
-    found = without_min(read_moments(numbers))
+    found = read_without_min(numbers)
     if numbers["queries"] and numbers["is_finite"]:
         found["entropy"] = numbers["entropy"] / numbers["queries"]
     return found

@@ -42,8 +42,9 @@ def read_moments(numbers: Numbers) -> Numbers:
             "abs_max": max(abs(low), abs(numbers["max"])), "min": low}
 
 
-def without_min(numbers: Numbers) -> Numbers:
-    return {key: value for key, value in numbers.items() if key != "min"}
+def read_without_min(numbers: Numbers) -> Numbers:
+    """The same without the minimum, which no rule judges for scores and matrices."""
+    return {key: value for key, value in read_moments(numbers).items() if key != "min"}
 
 
 def activation_numbers(rows: Tensor, are_tokens: bool) -> Dict[str, Tensor]:

@@ -89,7 +89,7 @@ class Declared:
 
     def _layer_placement(self, layer: int) -> Optional[str]:
         slots: Dict[str, Set[str]] = {"attention": set(), "feed_forward": set()}
-        for sub in self._measured.sublayers:
+        for sub in self._measured.sublayers.values():
             if sub.layer == layer:
                 slots[sub.kind] = self._usual_slots(sub)
         rows = [PLACEMENTS.get(" ".join(sorted(found))) for found in slots.values()]
@@ -102,7 +102,7 @@ class Declared:
         if sub.has_own_slots:
             return {slot for slot, _ in sub.norms}
         kind = type(self.modules[sub.layer_module])
-        peers = [peer for peer in self._measured.sublayers if (peer.kind, peer.index) == (sub.kind, sub.index)
+        peers = [peer for peer in self._measured.sublayers.values() if (peer.kind, peer.index) == (sub.kind, sub.index)
                  and type(self.modules[peer.layer_module]) is kind]
         found: Dict[str, Counter] = {}
         for peer in peers:

@@ -28,7 +28,8 @@ class Measured:
         self.entries: Dict[Site, Numbers] = {}
         self.graded: Set[Site] = set()  # sites whose gradient has a hook
         self.owners: Dict[Any, Optional[int]] = {}  # {(step, id of a parameter): the first layer that uses it}
-        self.sublayers: List[SeenSublayer] = []
+        self.sublayers: Dict[Tuple[int, int], SeenSublayer] = {}  # by layer and index
+        self.n_measured = 0  # the number of sublayers in all steps
         self.slots: Counter = Counter()  # counts of (name in the layer, sublayer, slot) of norms
         self.layer_names: Dict[int, str] = {}
         self.sublayer_names: Dict[Tuple[int, str], str] = {}  # the modules of sublayers
@@ -58,13 +59,17 @@ class Measured:
         self.slots.update((name, sub.kind, slot) for slot, name in norms)
         self.layer_names.setdefault(sub.layer, sub.module)
         self.sublayer_names.setdefault((sub.layer, sub.kind), sub.branch.module)
-        self.sublayers.append(
-            SeenSublayer(sub.kind, sub.layer, sub.module, sub.index, norms, sub.has_own_slots))
+        self.sublayers[sub.layer, sub.index] = SeenSublayer(sub.kind, sub.layer, sub.module, sub.index, norms,
+                                                            sub.has_own_slots)
+        self.n_measured += 1
 
     # -- Parts that are left out --
 
     def miss(self, where: str, why: str) -> None:
-        self.left_out.append({"where": where or "the model", "why": why})
+        """Notes a part that is not measured, once for all steps."""
+        missed = {"where": where or "the model", "why": why}
+        if missed not in self.left_out:
+            self.left_out.append(missed)
 
     def miss_sum(self, where: str, why: str) -> None:
         self.count("sums", False)
@@ -104,6 +109,7 @@ class Measured:
             self._miss_fit(self._fits.where, error)
 
     def _miss_fit(self, where: str, error: Exception) -> None:
+        """Notes an error of the first layer that has it."""
         why = f"{type(error).__name__}: {error}"
         if not any(missed["why"] == why for missed in self.left_out):
             self.miss(where, why)

@@ -24,7 +24,7 @@ from ..fit.values import (
     moment_numbers,
     read_activation,
     read_moments,
-    without_min,
+    read_without_min,
 )
 from ..record.graph import Graph, Value
 from .declared import Declared
@@ -381,7 +381,3 @@ def choose_fit(fits: InnerProducts, parts: List[str], has_earlier: bool, is_stal
     found = fits.fit([*parts, "earlier"])
     takes_it = abs(found.get("from_x", 1)) < 0.05 < found.get("from_earlier", 0)
     return found if takes_it and found["unexplained"] < 0.02 else made_of
-
-
-def read_without_min(numbers: Numbers) -> Numbers:
-    return without_min(read_moments(numbers))
