@@ -22,35 +22,36 @@ using Work = std::function<void()>;
 /// Returns the milliseconds of one call, averaged over `calls` calls.
 using Candidate = std::function<double(std::size_t calls)>;
 
-constexpr double kSampleMs = 5;  // shorter work is repeated until a sample takes this long
 constexpr std::size_t kMostCalls = 1'000'000;
 
-Candidate timed(Work work) {
-  return [work = std::move(work)](std::size_t calls) {
+using Milliseconds = std::chrono::duration<double, std::milli>;
+
+Candidate timed(Work work, double sample_ms) {
+  return [work = std::move(work), sample_ms](std::size_t calls) {
     // The threads of the previous candidate may still spin.
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    const auto warm = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
+    std::this_thread::sleep_for(Milliseconds(2 * sample_ms));
+    const auto warm = std::chrono::steady_clock::now() + Milliseconds(0.2 * sample_ms);
     do {  // so that threads are awake, and the caches are in this candidate's state
       work();
     } while (std::chrono::steady_clock::now() < warm);
     const auto start = std::chrono::steady_clock::now();
     for (std::size_t i = 0; i < calls; ++i) work();
-    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+    const Milliseconds time = std::chrono::steady_clock::now() - start;
     return time.count() / static_cast<double>(calls);
   };
 }
 
 /// Returns the number of calls in a sample. It must be long enough three times, because another
 /// program may have disturbed a measurement.
-std::size_t calls_of(const Candidate& candidate) {
+std::size_t calls_of(const Candidate& candidate, double sample_ms) {
   candidate(1);  // first use of memory and threads
   std::size_t calls = 1;
   for (int long_enough = 0; long_enough < 3;) {
     const double ms = std::max(candidate(calls), 1e-6);
-    if (ms * static_cast<double>(calls) >= kSampleMs || calls == kMostCalls) {
+    if (ms * static_cast<double>(calls) >= sample_ms || calls == kMostCalls) {
       ++long_enough;
     } else {
-      calls = std::clamp(static_cast<std::size_t>(1.1 * kSampleMs / ms), calls + 1, kMostCalls);
+      calls = std::clamp(static_cast<std::size_t>(1.1 * sample_ms / ms), calls + 1, kMostCalls);
     }
   }
   return calls;
@@ -58,11 +59,12 @@ std::size_t calls_of(const Candidate& candidate) {
 
 /// Measures the candidates alternately, and writes the median of each one's milliseconds.
 void time_in_turn(const std::vector<std::pair<Candidate, double*>>& candidates,
-                  std::size_t repeats) {
+                  const Options& options) {
   std::vector<std::size_t> calls;
-  for (const auto& [candidate, ms] : candidates) calls.push_back(calls_of(candidate));
+  for (const auto& [candidate, ms] : candidates)
+    calls.push_back(calls_of(candidate, options.sample_ms));
   std::vector<std::vector<double>> samples(candidates.size());
-  for (std::size_t r = 0; r < repeats; ++r) {
+  for (std::size_t r = 0; r < options.repeats; ++r) {
     for (std::size_t c = 0; c < candidates.size(); ++c) {
       samples[c].push_back(candidates[c].first(calls[c]));
     }
@@ -221,11 +223,14 @@ Result benchmark_of(const Job& job, const Options& options, double tolerance,
   Result result{.job = job, .options = options};
   double ordinary_copy_ms = 0, non_temporal_copy_ms = 0;
   // Each candidate with the address of its median in the result.
-  std::vector<std::pair<Candidate, double*>> candidates{
-      {timed(ours), &result.ms},
-      {timed([&] { data.copy(Stores::kOrdinary); }), &ordinary_copy_ms},
-      {timed([&] { data.copy(Stores::kNonTemporal); }), &non_temporal_copy_ms}};
-  if (onednn) candidates.emplace_back(timed(onednn), &result.onednn_ms.emplace());
+  std::vector<std::pair<Candidate, double*>> candidates;
+  const auto add = [&](Work work, double& ms) {
+    candidates.emplace_back(timed(std::move(work), options.sample_ms), &ms);
+  };
+  add(ours, result.ms);
+  add([&] { data.copy(Stores::kOrdinary); }, ordinary_copy_ms);
+  add([&] { data.copy(Stores::kNonTemporal); }, non_temporal_copy_ms);
+  if (onednn) add(onednn, result.onednn_ms.emplace());
   result.rivals.reserve(rivals.size());  // so that addresses stay valid
   for (const auto& rival : rivals) {
     result.rivals.push_back({.kind = rival->kind()});
@@ -234,7 +239,7 @@ Result benchmark_of(const Job& job, const Options& options, double tolerance,
       candidates.emplace_back([&](std::size_t calls) { return rival->time(calls); }, &ms.emplace());
     }
   }
-  time_in_turn(candidates, options.repeats);
+  time_in_turn(candidates, options);
   result.copy_ms = std::min(ordinary_copy_ms, non_temporal_copy_ms);
   for (RivalTime& time : result.rivals) {
     if (time.ms && !std::isfinite(*time.ms)) time.ms.reset();

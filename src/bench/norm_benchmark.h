@@ -18,6 +18,7 @@ std::vector<std::string> all_dtypes();
 struct Options {
   int threads = 1;
   std::size_t repeats = 9;  ///< samples of each candidate
+  double sample_ms = 5;     ///< shorter work is repeated until a sample takes this long
 };
 
 /// The time of a rival in Python; absent if it has no such kernel or failed.

@@ -43,7 +43,8 @@ TEST(NormBenchmark, EveryKernelHasTimesAndAgreesWithOneDnn) {
       for (const Shape& shape : {Shape{100, 24}, {3, 5}, {2, 1}}) {
         SCOPED_TRACE(std::string(kernel.name) + (kernel.in_place ? " in place " : " ") +
                      to_text(shape) + " " + dtype);
-        const Result result = run_benchmark({kernel, shape, dtype}, {.repeats = 1}, {});
+        const Result result =
+            run_benchmark({kernel, shape, dtype}, {.repeats = 1, .sample_ms = 0.01}, {});
         EXPECT_GT(result.ms, 0);
         EXPECT_GT(result.copy_ms, 0);
         // oneDNN has neither RMSNorm nor norms of float16, and norms of bfloat16 only with AVX-512.
@@ -77,7 +78,8 @@ std::vector<std::unique_ptr<PythonRival>> every_rival(const std::string& python)
 TEST(NormBenchmark, GoesOnWithoutPython) {
   for (const char* python : {"/nowhere/python3", "/bin/false"}) {
     const auto rivals = every_rival(python);
-    const Result result = run_benchmark({all_kernels()[0], {4, 8}, "f32"}, {.repeats = 1}, rivals);
+    const Result result =
+        run_benchmark({all_kernels()[0], {4, 8}, "f32"}, {.repeats = 1, .sample_ms = 0.01}, rivals);
     ASSERT_EQ(result.rivals.size(), rivals.size());
     for (std::size_t i = 0; i < rivals.size(); ++i) {
       EXPECT_THAT(rivals[i]->problem(), HasSubstr(python));
@@ -123,7 +125,8 @@ TEST(NormBenchmark, RivalsDoEveryKernelTheyHave) {
 
 TEST(NormBenchmark, RivalsTakeTheirTurns) {
   const auto rivals = present_rivals();
-  const Result result = run_benchmark({all_kernels()[0], {4, 8}, "f32"}, {.repeats = 1}, rivals);
+  const Result result =
+      run_benchmark({all_kernels()[0], {4, 8}, "f32"}, {.repeats = 1, .sample_ms = 0.01}, rivals);
   ASSERT_EQ(result.rivals.size(), rivals.size());
   for (const RivalTime& rival : result.rivals) EXPECT_GT(rival.ms, 0) << rival.kind.name;
 }
