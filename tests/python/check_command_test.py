@@ -13,7 +13,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import small_models  # noqa: E402
+from addnorm import _check_command  # noqa: E402
 
+NO_FUNCTION = "models_of_test has no function nothing"
 COMMAND = [sys.executable, "-m", "addnorm", "check"]
 MODELS = """
 import small_models
@@ -78,7 +80,7 @@ def test_findings_are_ignored_by_the_command_and_by_the_options(folder):
      '"models_of_test.py" is a file; name its module, such as "models:sound" for models.py'),
     (["nowhere:sound"], "nowhere could not be imported: ModuleNotFoundError: No module named 'nowhere'"),
     (["package.inner:sound"], "package.inner could not be imported: ValueError: two lines"),
-    (["models_of_test:nothing"], "models_of_test has no function nothing"),
+    (["models_of_test:nothing"], NO_FUNCTION),
     (["models_of_test:number"], "models_of_test has no function number"),
     (["models_of_test:fails"], "models_of_test:fails failed: ZeroDivisionError: division by zero"),
     (["models_of_test:leaves"], "models_of_test:leaves failed: SystemExit: 3"),
@@ -94,12 +96,20 @@ def test_findings_are_ignored_by_the_command_and_by_the_options(folder):
     (["models_of_test:sound", "--ignore", "residual-mising"],
      '--ignore: "residual-mising" is no rule of the doctor; the nearest is residual-missing'),
     (["models_of_test:sound", "--jason"], "unrecognized arguments: --jason")], ids=str)
-def test_bad_input_is_one_line(folder, arguments, message):
-    result = run(folder, *arguments)
-    assert result.returncode == 2
-    assert result.stderr.startswith("addnorm check: ") and result.stderr.endswith(f"{message}\n")
-    assert result.stderr.count("\n") == 1
-    assert result.stdout in ("", "This is what the module prints.\n")
+def test_bad_input_is_one_line(folder, arguments, message, monkeypatch, capsys):
+    """Runs the command's function in this process, because each process would import PyTorch."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for module in [name for name in sys.modules if name.split(".")[0] in ("models_of_test", "package")]:
+        monkeypatch.delitem(sys.modules, module)
+    assert _check_command.run("addnorm", arguments) == 2
+    printed, error = capsys.readouterr()
+    assert error.startswith("addnorm check: ") and error.endswith(f"{message}\n")
+    assert error.count("\n") == 1
+    assert printed in ("", "This is what the module prints.\n")
+    if message == NO_FUNCTION:
+        result = run(folder, *arguments)
+        assert (result.returncode, result.stdout, result.stderr) == (2, printed, error)
 
 
 def test_help_says_what_the_function_returns(folder):
