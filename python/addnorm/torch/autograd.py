@@ -10,18 +10,10 @@ from torch.autograd import Function
 
 from ..norm_options import NormFields
 from . import cpu_kernels
-from .formula import norm_in_pytorch, squash_in_pytorch
+from .formula import add_norm_backward_in_pytorch, squash_in_pytorch
 from .kernels import kernels_of
-from .outputs import Gradients, new_like
+from .outputs import new_like
 from .tensors import are_readable, is_recorded
-
-
-def backward_in_pytorch(dy: Tensor, ds: Tensor | None, s: Tensor, gamma: Tensor | None,
-                        beta: Tensor | None, fields: NormFields, axes: int) -> Gradients:
-    """Returns the gradients of x, γ and β, as functions that can be differentiated again."""
-    dx, d_gamma, d_beta = gradients_of(lambda *of: norm_in_pytorch(*of, fields, s.shape[-axes:]),
-                                       (s, gamma, beta), dy)
-    return dx if ds is None else dx + ds, d_gamma, d_beta
 
 
 def gradients_of(formula: Callable[..., Tensor], tensors: Sequence[Tensor | None],
@@ -64,11 +56,12 @@ class DifferentiableAddNorm(Function):
         _, wants_branch, wants_gamma, wants_beta, *_ = ctx.needs_input_grad
         dx, d_gamma, d_beta = ds, None, None
         if dy is not None and _needs_formula(dy, ds):
-            dx, d_gamma, d_beta = backward_in_pytorch(dy, ds, s, gamma, beta, *ctx.norm)
+            dx, d_gamma, d_beta = add_norm_backward_in_pytorch(dy, ds, s, gamma, *ctx.norm)
         elif dy is not None:
             dx, d_gamma, d_beta = kernels_of(s).backward(dy, ds, s, statistics, gamma, wants_gamma, wants_beta,
                                                          *ctx.norm)
-        return dx, dx if wants_branch else None, d_gamma, d_beta, None, None
+        return (dx, dx if wants_branch else None, d_gamma if wants_gamma else None, d_beta if wants_beta else None,
+                None, None)
 
 
 class DifferentiableSquash(Function):

@@ -66,6 +66,13 @@ def is_autocast(x: Tensor) -> bool:
         return torch.is_autocast_enabled()
 
 
+def add_norm_backward_in_pytorch(dy: Tensor, ds: Tensor | None, s: Tensor, gamma: Tensor | None, fields: NormFields,
+                                 axes: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Computes the gradients of s, γ and β for those of y = norm(s) and of s itself."""
+    dx, d_gamma, d_beta = norm_backward_in_pytorch(dy, s, gamma, fields, axes)
+    return dx if ds is None else dx + ds, d_gamma, d_beta
+
+
 def norm_backward_in_pytorch(dy: Tensor, s: Tensor, gamma: Tensor | None, fields: NormFields,
                              axes: int) -> tuple[Tensor, Tensor, Tensor]:
     """Computes the gradients of s, γ and β without autograd, as inside an operator:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..norm_options import NormFields
 from . import cpu_kernels, cuda_kernels
-from .formula import (lanes_backward_in_pytorch, lanes_in_pytorch, norm_backward_in_pytorch, norm_in_pytorch,
+from .formula import (add_norm_backward_in_pytorch, lanes_backward_in_pytorch, lanes_in_pytorch, norm_in_pytorch,
                       squash_in_pytorch, value_type)
 from .kernels import kernels_of
 from .outputs import new_like, new_statistics
@@ -78,16 +78,9 @@ def _backward(dy: Tensor, ds: Optional[Tensor], s: Tensor, statistics: Tensor, g
     if _can_compute(_features(s, axes), s, dy, ds, statistics, gamma):
         dx, d_gamma, d_beta = kernels_of(s).backward(dy, ds, s, statistics, gamma, True, True, fields, axes)
     else:
-        dx, d_gamma, d_beta = _backward_in_pytorch(fields, axes, dy, ds, s, gamma)
+        dx, d_gamma, d_beta = add_norm_backward_in_pytorch(dy, ds, s, gamma, fields, axes)
     assert d_gamma is not None and d_beta is not None
     return dx.contiguous(), d_gamma, d_beta
-
-
-def _backward_in_pytorch(fields: NormFields, axes: int, dy: Tensor, ds: Optional[Tensor], s: Tensor,
-                         gamma: Optional[Tensor]) -> Tuple[Tensor, Tensor, Tensor]:
-    """Returns dx, d_gamma and d_beta."""
-    dx, d_gamma, d_beta = norm_backward_in_pytorch(dy, s, gamma, fields, axes)
-    return dx if ds is None else dx + ds, d_gamma, d_beta
 
 
 def _squash(x: Tensor, alpha: Tensor, shift: Optional[Tensor], gamma: Optional[Tensor],
@@ -164,7 +157,7 @@ def _remember_backward(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 def _differentiate_backward(ctx: Any, *gradients: Optional[Tensor]) -> tuple[Any, ...]:
     *fields, axes = ctx.fields if len(ctx.fields) > 6 else (*ctx.fields, 1)
     d_dy, d_ds, d_s, d_gamma = _second_gradients(
-        lambda *of: _backward_in_pytorch((*fields,), axes, *of), ctx.saved_tensors, gradients)
+        lambda *of: add_norm_backward_in_pytorch(*of, (*fields,), axes), ctx.saved_tensors, gradients)
     return d_dy, d_ds, d_s, None, d_gamma, *[None] * len(ctx.fields)
 
 
