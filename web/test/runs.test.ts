@@ -179,8 +179,9 @@ test('the menus set language and theme', async () => {
   expect(await page.getByLabel(german('Language')).inputValue()).toBe('de');
 });
 
-/** Makes the page count the elements that its code hands to the methods of arrays: its work for long runs, whatever the
- * speed of the machine. Returns a function for the elements since its last call. */
+/** Makes the page count the elements that its code hands to the methods of arrays. This is its work
+ * for long runs, which does not depend on the machine. Returns a function that gives the number of
+ * elements since its last call. */
 async function countElements(page: Page): Promise<() => Promise<number>> {
   await page.evaluate(() => {
     const count = ((globalThis as any).count = { elements: 0 });
@@ -216,7 +217,8 @@ test('stays quick with long runs', async () => {
   await expect.poll(loss).not.toEqual(before);
   const work = await elements();
   expect(work).toBeGreaterThan(10 * names.length * steps); // the curves were computed again
-  expect(work).toBeLessThan(45 * names.length * steps); // once: it is 28 times, not a multiple, and not steps²
+  // One computation takes 28 elements for each step: not twice that, and not steps².
+  expect(work).toBeLessThan(45 * names.length * steps);
 });
 
 test.each([

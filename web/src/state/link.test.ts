@@ -1,8 +1,8 @@
-// Checks that the address and the state follow each other, with a browser's address in place of the page's.
+// Checks that the address and the state follow each other. A class stands for the browser's address.
 
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
-/** A browser's address. Each change of its hash by the reader is a new entry of the browser's history. */
+/** A browser's address and its history. Each link that the reader follows is a new entry. */
 class Browser {
   entries: string[];
   at = 0;
@@ -88,7 +88,7 @@ test('an address gives its chapter and its state, and both are written back', as
   expect(browser.hash).toBe('#two');
 });
 
-test('a page without an address opens no chapter, complains of nothing and writes nothing', async () => {
+test('a page without an address opens no chapter, and writes nothing', async () => {
   const { browser, link, opened } = await open('');
   settle();
   expect([opened, link.linkComplaints.value, browser.written]).toEqual([[], [], []]);
@@ -143,7 +143,7 @@ test('a text in the state may have question marks', async () => {
   expect(again.state.note.value).toBe('Who? When?');
 });
 
-test('an unknown chapter and an unusable value are named until the reader changes a value', async () => {
+test('what an address has wrong is named until the reader changes a value', async () => {
   const name = 'three'.padEnd(40, '!');
   const { link, state, opened } = await open(`#${name}?t.size=99&t.on=0`);
   expect(state.on.value).toBe(false);
@@ -168,7 +168,7 @@ test('going to a chapter writes the address at once and keeps the state', async 
   ]);
 });
 
-test('a link to share has the settings without the answers, and the language without the rest', async () => {
+test('a shared link has no answers, and a link to the whole page has the language', async () => {
   const { link, state } = await open('#one', '?lang=de&present=3');
   state.size.value = 4;
   state.guess.value = 'a';
