@@ -1,11 +1,17 @@
 """Tests the finders on handwritten graphs of forward passes; no model runs."""
 
+from collections import Counter
+from types import SimpleNamespace
+
 import pytest
 
 torch = pytest.importorskip("torch")
 from addnorm.probe.find.attention import fused_options  # noqa: E402
 from addnorm.probe.find.layers import Element, single_blocks  # noqa: E402
 from addnorm.probe.find.streams import find_streams  # noqa: E402
+from addnorm.probe.measure.declared import Declared  # noqa: E402
+from addnorm.probe.measure.lane_coefficients import computed_in  # noqa: E402
+from addnorm.probe.measure.profile import Site  # noqa: E402
 from addnorm.probe.record.graph import Enter, Graph, Leave, Op, Value  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -138,6 +144,37 @@ def test_the_options_of_fused_attention(name):
     assert fused_options(Op("_scaled_dot_product_attention", None, [], {}, "", 1)) == (None, False, None)
     strange = {name: None, "scale": float("nan")}  # a kernel's own default
     assert fused_options(Op("_scaled_dot_product_attention", None, [], strange, "", 1)) == (None, False, None)
+
+
+@pytest.mark.parametrize("made, divided, told", [
+    (torch.float16, torch.float32, "float32"), (torch.float32, torch.float16, "float16"),
+    (torch.bfloat16, None, "bfloat16")])
+def test_coefficients_were_computed_in_the_type_of_their_last_normalization(made, divided, told):
+    w = Writer()
+    value = w.op("mm", Value(torch.zeros(SHAPE)))
+    if divided is not None:
+        value = w.op("_softmax", value)
+        value.tensor = value.tensor.to(divided)
+    value = w.op("mul", w.op("_to_copy", value))
+    value.tensor = value.tensor.to(made)
+    assert computed_in(Value(value.tensor.flatten(), alias_of=value)) == told
+
+
+def test_the_final_norm_belongs_to_the_last_list_of_layers():
+    class RMSNorm(nn.Module):  # its form of γ is measured
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(8))
+
+    model = nn.ModuleDict({name: nn.ModuleList([nn.ModuleDict({"norm": RMSNorm()})]) for name in ("vision", "text")})
+    model["final"] = RMSNorm()
+    site = Site(0, 0, "attention", "before", "normalized")
+    entries = {site: {"gamma_offset": 0}, site._replace(layer=1): {"gamma_offset": 1},
+               site._replace(layer=None): {"gamma_offset": 1}}
+    measured = SimpleNamespace(layer_names={0: "vision.0", 1: "text.0"}, entries=entries,
+                               slots=Counter([("norm", "attention", "before")]))
+    stacks = Declared(model, [], {}, measured).stacks({"norm": "rms", "eps": None, "gamma_form": "other"})
+    assert [(stack["first_layer"], stack["gamma_form"]) for stack in stacks] == [(0, "plain"), (1, "one_plus")]
 
 
 class Block(nn.Module):
