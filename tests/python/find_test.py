@@ -127,7 +127,9 @@ def test_the_joined_term_of_a_sum_stands_behind_dropout_and_before_the_branchs_e
         x = w.op("add", x, w.op("native_dropout", w.attention(w.norm(x)), numbers=(0.1, True)))
         return w.op("add", x, w.op("native_dropout", w.norm(w.feed_forward(w.norm(x))), numbers=(0.1, True)))
 
-    stream, = found(dropped).streams
+    result = found(dropped)
+    assert not result.missed
+    stream, = result.streams
     for attention, feed_forward in stream.layers:
         assert [[slot for slot, _ in sub.norms()] for sub in (attention, feed_forward)] == [
             ["before"], ["before", "inside"]]
@@ -196,6 +198,18 @@ def test_a_block_outside_of_a_list_has_a_norm_and_enough_maps_for_two_sublayers(
     model.outer = nn.Module()
     model.outer.once, model.outer.words = block, nn.Embedding(8, 8)
     assert [element.path for element in single_blocks(model)] == ["outer.once"] * is_found
+
+
+class Attention(Block):
+    pass
+
+
+@pytest.mark.parametrize("name, module", [("attention", Block(6, False)), ("mixer", Attention(6, False))])
+def test_an_attention_with_norms_is_no_block(name, module):
+    model = nn.Module()
+    model.outer = nn.Module()
+    setattr(model.outer, name, module)
+    assert [element.path for element in single_blocks(model)] == ["outer"]
 
 
 def test_finds_branches_that_join_the_stream_in_one_sum():

@@ -60,6 +60,8 @@ describe('a vector', () => {
     expect(() => readVector('0 1.5', bounded)).toThrow(
       'has 1.5 as item 2; each item must be from -1 to 1',
     );
+    expect(() => readVector('-1.5 0', bounded)).toThrow('has -1.5 as item 1');
+    expect(readVector('-1 1', bounded)).toEqual([-1, 1]);
     expect(() => readVector('0', bounded)).toThrow('has 1 value; it must have 2');
   });
 });
@@ -203,6 +205,21 @@ test('what is done without history is not undone, and does not join the gesture 
   undo();
   expect([state.gamma.value, state.on.value, state.kind.value]).toEqual([1, true, 'layer']);
   vi.useRealTimers();
+});
+
+test('the state of a link is where the history begins', async () => {
+  vi.resetModules();
+  const [store, history] = [await import('./store'), await import('./history')];
+  const { size } = store.defineState('h', {
+    size: number({ min: 0, max: 9, step: 1, initial: 1 }),
+  });
+  store.readState('h.size=5');
+  history.startHistory();
+  expect(history.canUndo.value).toBe(false);
+  size.value = 6;
+  history.undo();
+  expect(size.value).toBe(5);
+  expect(history.canUndo.value).toBe(false);
 });
 
 describe('gestures', () => {
