@@ -13,6 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
+from addnorm.behaviour import activations  # noqa: E402
 from addnorm.behaviour import attention as behaviour_attention  # noqa: E402
 from addnorm.behaviour import declared, gradients, locality, norm_statistics, operators, optimizers  # noqa: E402
 from addnorm.behaviour import rerun, starts, weights, zero_gradients  # noqa: E402
@@ -22,8 +23,10 @@ from addnorm.probe.fit import attention, norms, statistics  # noqa: E402
 from addnorm.probe.fit.batch import fit_now  # noqa: E402
 from addnorm.probe.fit.sums import InnerProducts, inner_products  # noqa: E402
 from addnorm.probe.measure import lane_coefficients, lanes, sublayers  # noqa: E402
+from addnorm.probe.measure.gradients import InnerNorm, SumGradient  # noqa: E402
+from addnorm.probe.measure.norms import NormMeasurement  # noqa: E402
 from addnorm.probe.measure.rows import Rows  # noqa: E402
-from addnorm.probe.record.graph import Value  # noqa: E402
+from addnorm.probe.record.graph import Op, Value  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -381,6 +384,49 @@ def test_a_carry_that_is_nearly_its_own_transpose_has_no_orientation(size, is_to
     assert lane_coefficients._as_carry(carry.expand(50, 2, 2), values).is_transpose is is_told
 
 
+@pytest.mark.parametrize("noise, is_gate", [(0.0199, True), (0.0201, False)])
+def test_a_write_is_a_multiple_of_a_sigmoid_within_a_fiftieth(noise, is_gate, monkeypatch):
+    seen, other = (direction.reshape(250, 4) for direction in directions(2))
+    gate = Value(seen, Op("sigmoid", None, [], {}, "", 1))
+    monkeypatch.setattr(lane_coefficients, "made_of", lambda total: iter([Value(other), gate]))
+    # The share is relative to the write, of which the multiple explains all but the noise.
+    write = 2 * (seen + noise / math.sqrt(1 - noise**2) * other)
+    found = lane_coefficients.find_gate(None, write, lambda rows: rows)
+    assert found == (pytest.approx(2) if is_gate else None)
+
+
+# -- Gradients and norms of the probe --
+
+
+@pytest.mark.parametrize("noise, is_told", [(0.0199, True), (0.0201, False)])
+def test_a_gradient_is_a_multiple_of_the_sums_within_a_fiftieth(noise, is_told):
+    of_sum, other = directions(2)
+    total = 0.5 * (of_sum + noise / math.sqrt(1 - noise**2) * other)
+    entry = {"grad_to_branch": 0.0}
+    SumGradient._read(entry, "branch", ["sum"], torch.float64, 1000, fit_now(inner_products, [total, of_sum]))
+    assert entry == ({"grad_to_branch": pytest.approx(0.5)} if is_told else {})
+
+
+@pytest.mark.parametrize("mean, centres", [(0.9e-3, True), (1.1e-3, False)])
+def test_a_fused_norm_centres_its_rows_if_their_means_are_0(mean, centres):
+    rows = torch.randn(1, 5, 16, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    rows = rows - rows.mean(-1, keepdim=True)
+    rows[0, 3] += mean
+    gamma = torch.linspace(0.5, 2, 16, dtype=torch.float64)
+    for gain, gave in (None, rows), (gamma, rows * gamma):
+        assert InnerNorm(Value(gave), rows, gain)._centres == centres
+
+
+@pytest.mark.parametrize("eps, is_length", [(0.9e-6, True), (-0.9e-6, True), (1.1e-6, False)])
+def test_a_norm_by_a_length_without_epsilon_has_no_divisor(eps, is_length):
+    entries = {"site": {}}
+    norm = NormMeasurement.__new__(NormMeasurement)
+    norm._is_unit, norm._is_other, norm._site = True, False, "site"
+    norm._measured = SimpleNamespace(entries=entries, count=lambda name, is_measured: None)
+    norm._keep({"unexplained": 0.0, "scale": 3.0, "eps_in_deviation": 4 * eps, "divisor": 4.0}, False)
+    assert entries["site"].keys() == {"unexplained", "scale", *(() if is_length else ("eps_in_deviation", "divisor"))}
+
+
 # -- Measured tokens --
 
 
@@ -472,6 +518,38 @@ def test_a_short_bias_may_lie_around_any_number_by_chance(width, is_off):
     s = subject(model)
     weights.measure_bias_offsets(s)
     assert checks(s) == ["bias-off-zero"] * is_off
+
+
+@pytest.mark.parametrize("one, is_common", [(1.19, True), (1.22, False)])
+def test_biases_that_all_lie_around_one_number(one, is_common):
+    model = Layers()
+    for layer in model.layers:
+        layer["second"] = nn.LayerNorm(32)
+        for norm in layer["norm"], layer["second"]:
+            norm.bias.data = 1 + 0.01 * torch.tensor([-1.0, 1.0] * 16)
+    model.layers[2]["norm"].bias.data += one - 1
+    s = subject(model)
+    weights.measure_bias_offsets(s)
+    assert checks(s) == ["bias-off-zero"] * is_common  # the largest may differ by a fifth of the mean, 1.02
+
+
+@pytest.mark.parametrize("off, is_named", [(0.9e-6, True), (1.1e-6, False)])
+def test_an_activation_is_recognized_within_rounding(off, is_named):
+    s = subject(Layers(), hidden_act="gelu")
+    s.where = lambda: "layers.1.map"
+
+    def found(activation, off):
+        check = activations.Activations(s)
+        made = torch.randn(40, 32, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        read = activation(made)
+        read = read + off * read.square().mean().sqrt() * torch.tensor([-1.0, 1.0]).double().repeat(16)
+        check("linear", (torch.ones(40, 32), None), {}, made.float())
+        check("linear", (read.float(), None), {}, torch.ones(40, 32))
+        return set(check._found), check._as_declared
+
+    assert found(nn.functional.silu, off) == ({"layers.1.map"} if is_named else set(), set())
+    # The declared activation may differ by twice as much, and another one is not looked for then.
+    assert found(nn.functional.gelu, 2 * off) == (set(), {"layers.1.map"} if is_named else set())
 
 
 @pytest.mark.parametrize("of_usual, follows", [(1.09, True), (1.11, False), (0.91, True), (0.89, False)])
