@@ -694,6 +694,22 @@ def measured_scale(width, ratio):
     return found.found.get("", (None,))[0]
 
 
+@pytest.mark.parametrize("order", ["one after the other", "concatenated", "head by head", "keys and values by one map"])
+def test_the_scale_is_that_between_projections_in_any_order(order):
+    """A model that makes the queries 3 times as large behind their projection, which the scale includes."""
+    s = subject()
+    found = operators.AttentionScale(s)
+    q, k, v = torch.randn(3, 2, 5, 4, 16, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    concatenated = [t.flatten(-2) for t in (q, k, v)]  # [sequences, tokens, heads · width]
+    made = {"one after the other": concatenated, "concatenated": [torch.cat(concatenated, -1)],
+            "head by head": [torch.stack([q, k, v], -2).flatten(-3)],
+            "keys and values by one map": [concatenated[0], torch.cat(concatenated[1:], -1)]}[order]
+    for projected in made:
+        found("linear", (), {}, projected)
+    found("scaled_dot_product_attention", (3 * q.transpose(1, 2), k.transpose(1, 2)), {}, q)
+    assert found.found[""][0] == pytest.approx(3 / 4)
+
+
 @pytest.mark.parametrize("width, scale", [(7, None), (8, 8**-0.5)])
 def test_the_scale_of_narrow_heads_is_not_measured(width, scale):
     assert measured_scale(width, 1) == (None if scale is None else pytest.approx(scale))
