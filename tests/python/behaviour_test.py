@@ -144,6 +144,21 @@ def test_leaves_out_what_it_cannot_run():
     assert all(set(entry) == {"where", "why"} for entry in left_out)
 
 
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_several_optimizers_share_the_parameters(kind):
+    model, inputs, named, loss = models.gpt()
+    parameters = list(model.parameters())
+    halves = [torch.optim.SGD(parameters[:9], lr=0.1), torch.optim.SGD(parameters[9:], lr=0.1)]
+
+    def share_outside(optimizers):
+        lines, left_out = check(model, inputs, named, loss, optimizers)
+        assert "optimizer" not in {part["where"] for part in left_out}
+        return next(line["value"] for line in lines if line["check"] == "not-in-optimizer")
+
+    assert share_outside(kind(halves)) == 0
+    assert share_outside(kind(halves[:1])) == share_outside(halves[0]) == 1 - 9 / len(parameters)
+
+
 def test_runs_a_model_a_few_times():
     model, inputs, named, loss = models.bert()
     calls = []

@@ -1,10 +1,17 @@
 """Tests the finders on handwritten graphs of forward passes; no model runs."""
 
+from collections import Counter
+from types import SimpleNamespace
+
 import pytest
 
 torch = pytest.importorskip("torch")
-from addnorm.probe.find.layers import Element  # noqa: E402
+from addnorm.probe.find.attention import fused_options  # noqa: E402
+from addnorm.probe.find.lane_coefficients import computed_in  # noqa: E402
+from addnorm.probe.find.layers import Element, single_blocks  # noqa: E402
 from addnorm.probe.find.streams import find_streams  # noqa: E402
+from addnorm.probe.measure.declared import Declared  # noqa: E402
+from addnorm.probe.measure.profile import Site  # noqa: E402
 from addnorm.probe.record.graph import Enter, Graph, Leave, Op, Value  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -112,6 +119,97 @@ def test_finds_sublayers_and_the_places_of_their_norms(layer, slots):
         assert [slot for slot, _ in sub.norms()] == slots
         assert sub.sum.stream is not None and not sub.sum.is_mixed
     assert (stream.final_norm is not None) and stream.is_last
+
+
+def test_the_joined_term_of_a_sum_stands_behind_dropout_and_before_the_branchs_end():
+    """PyTorch's operator of dropout on a GPU; on a CPU, dropout consists of several operators."""
+    def dropped(w, x):
+        x = w.op("add", x, w.op("native_dropout", w.attention(w.norm(x)), numbers=(0.1, True)))
+        return w.op("add", x, w.op("native_dropout", w.norm(w.feed_forward(w.norm(x))), numbers=(0.1, True)))
+
+    result = found(dropped)
+    assert not result.missed
+    stream, = result.streams
+    for attention, feed_forward in stream.layers:
+        assert [[slot for slot, _ in sub.norms()] for sub in (attention, feed_forward)] == [
+            ["before"], ["before", "inside"]]
+        assert attention.joined.root.op.name == feed_forward.joined.root.op.name == "native_dropout"
+        assert attention.sum.stream is not None and feed_forward.sum.stream is not None
+
+
+@pytest.mark.parametrize("name", ["attn_mask", "attn_bias"])
+def test_the_options_of_fused_attention(name):
+    mask = Value(torch.zeros(3, 3))
+    op = Op("_scaled_dot_product_attention", None, [], {name: mask, "is_causal": True, "scale": 0.5}, "", 1)
+    found, is_causal, scale = fused_options(op)
+    assert torch.equal(found, mask.tensor) and (is_causal, scale) == (True, 0.5)
+    assert fused_options(Op("_scaled_dot_product_attention", None, [], {}, "", 1)) == (None, False, None)
+    strange = {name: None, "scale": float("nan")}  # a kernel's own default
+    assert fused_options(Op("_scaled_dot_product_attention", None, [], strange, "", 1)) == (None, False, None)
+
+
+@pytest.mark.parametrize("made, divided, told", [
+    (torch.float16, torch.float32, "float32"), (torch.float32, torch.float16, "float16"),
+    (torch.bfloat16, None, "bfloat16")])
+def test_coefficients_were_computed_in_the_type_of_their_last_normalization(made, divided, told):
+    w = Writer()
+    value = w.op("mm", Value(torch.zeros(SHAPE)))
+    if divided is not None:
+        value = w.op("_softmax", value)
+        value.tensor = value.tensor.to(divided)
+    value = w.op("mul", w.op("_to_copy", value))
+    value.tensor = value.tensor.to(made)
+    assert computed_in(Value(value.tensor.flatten(), alias_of=value)) == told
+
+
+def test_the_final_norm_belongs_to_the_last_list_of_layers():
+    class RMSNorm(nn.Module):  # its form of γ is measured
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(8))
+
+    model = nn.ModuleDict({name: nn.ModuleList([nn.ModuleDict({"norm": RMSNorm()})]) for name in ("vision", "text")})
+    model["final"] = RMSNorm()
+    site = Site(0, 0, "attention", "before", "normalized")
+    entries = {site: {"gamma_offset": 0}, site._replace(layer=1): {"gamma_offset": 1},
+               site._replace(layer=None): {"gamma_offset": 1}}
+    measured = SimpleNamespace(layer_names={0: "vision.0", 1: "text.0"}, entries=entries,
+                               slots=Counter([("norm", "attention", "before")]))
+    stacks = Declared(model, [], {}, measured).stacks({"norm": "rms", "eps": None, "gamma_form": "other"})
+    assert [(stack["first_layer"], stack["gamma_form"]) for stack in stacks] == [(0, "plain"), (1, "one_plus")]
+
+
+class Block(nn.Module):
+    def __init__(self, projections, has_attention, has_norm=True):
+        super().__init__()
+        self.norm = nn.LayerNorm(8) if has_norm else nn.Identity()
+        self.attention = nn.Linear(8, 8) if has_attention else nn.Identity()
+        for i in range(projections - has_attention):
+            setattr(self, f"map{i}", nn.Linear(8, 8))
+        if not has_attention:
+            del self.attention
+
+
+@pytest.mark.parametrize("block, is_found", [
+    (Block(2, True), True), (Block(1, True), False), (Block(6, False), True), (Block(5, False), False),
+    (Block(6, True, has_norm=False), False)])
+def test_a_block_outside_of_a_list_has_a_norm_and_enough_maps_for_two_sublayers(block, is_found):
+    model = nn.Module()
+    model.outer = nn.Module()
+    model.outer.once, model.outer.words = block, nn.Embedding(8, 8)
+    assert [element.path for element in single_blocks(model)] == ["outer.once"] * is_found
+
+
+class Attention(Block):
+    pass
+
+
+@pytest.mark.parametrize("name, module", [("attention", Block(6, False)), ("mixer", Attention(6, False))])
+def test_an_attention_with_norms_is_no_block(name, module):
+    model = nn.Module()
+    model.outer = nn.Module()
+    setattr(model.outer, name, module)
+    assert [element.path for element in single_blocks(model)] == ["outer"]
 
 
 def test_finds_branches_that_join_the_stream_in_one_sum():

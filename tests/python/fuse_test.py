@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import io
+import operator
 import re
 from pathlib import Path
 
@@ -350,6 +351,21 @@ def sum_without_gradients(x, f):
     with torch.no_grad():
         s = x + f
     return normalized(s) * x * f
+
+
+@pytest.mark.parametrize("function, options, changes", [
+    *((getattr(operator, name), {}, True) for name in (
+        "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor", "ilshift",
+        "irshift")),
+    (operator.setitem, {}, True), (operator.add, {}, False), (operator.getitem, {}, False), (operator.inv, {}, False),
+    (torch.relu_, {}, True), (torch.relu, {}, False), (F.relu, {"inplace": True}, True), (F.relu, {}, False),
+    (torch.add, {}, False), (torch.ops.aten.add_.Tensor, {}, True), (torch.ops.aten.add.Tensor, {}, False)])
+def test_nodes_that_change_their_first_argument(function, options, changes):
+    graph = torch.fx.Graph()
+    x, f = graph.placeholder("x"), graph.placeholder("f")
+    has_two = function not in (operator.inv, torch.relu_, torch.relu, F.relu)
+    node = graph.call_function(function, (x, f) if has_two else (x,), options)
+    assert bool(fusion_module._mutated(node)) == changes
 
 
 @pytest.mark.parametrize("function, norms, sums, why", [

@@ -3,6 +3,7 @@
 import copy
 import inspect
 import io
+import math
 import os
 import subprocess
 import sys
@@ -53,6 +54,32 @@ def test_second_derivatives(options):
     assert check(lambda x, w: at.norm(x, w, options=options), (x, weight))
     assert check(lambda x: at.norm(x, weight.detach(), options=options), (x,))
     assert check(lambda w: at.norm(x.detach(), w, options=options), (weight,))
+
+
+@pytest.mark.parametrize("axes", [1, 2])
+@pytest.mark.parametrize("kind", ["layer", "rms"])
+@pytest.mark.parametrize("variance", ["population", "unbiased"])
+@pytest.mark.parametrize("eps_at", ["variance", "deviation"])
+@pytest.mark.parametrize("gamma_form", [None, "plain", "one_plus"])
+def test_the_formula_and_its_gradients_for_devices_without_kernels(kind, variance, eps_at, gamma_form, axes):
+    from addnorm.torch import formula
+    x, dy = drawn(4, 3, 5), torch.randn(4, 3, 5, dtype=torch.double)
+    shape = x.shape[-axes:]
+    gamma, beta = (None, None) if gamma_form is None else (drawn(*shape), drawn(*shape))
+    fields = addnorm.Norm(kind, 0.05, eps_at=eps_at, variance=variance, gamma_form=gamma_form or "plain",
+                          output_scale=0.7).fields
+    over = tuple(range(-axes, 0))
+    c = x - x.mean(over, keepdim=True) if kind == "layer" else x
+    v = c.square().sum(over, keepdim=True) / (math.prod(shape) - (variance == "unbiased"))
+    y = c / (torch.sqrt(v + 0.05) if eps_at == "variance" else torch.sqrt(v) + 0.05)
+    if gamma is not None:
+        y = y * (gamma if gamma_form == "plain" else 1 + gamma) + beta
+    y = 0.7 * y
+    assert torch.allclose(formula.norm_in_pytorch(x, gamma, beta, fields, shape), y, rtol=0, atol=1e-13)
+    parameters = [] if gamma is None else [gamma, beta]
+    found = formula.norm_backward_in_pytorch(dy, x, gamma, fields, axes)
+    for ours, theirs in zip(found, torch.autograd.grad(y, [x, *parameters], dy)):
+        assert torch.allclose(ours, theirs, rtol=0, atol=1e-12)
 
 
 def squash(kind, x, alpha, shift, weight, bias):

@@ -12,7 +12,6 @@ export const linkComplaints = signal<string[]>([]);
 const WRITE_MS = 300;
 
 const chapter = signal('');
-let written = ''; // the last hash that this page wrote
 let read = ''; // the last state read from the address
 
 /** The chapter in the address. */
@@ -42,7 +41,6 @@ export function wholePageAt(id: string, link = linkTo(id)): string {
  * `open` shows one of the `chapters`. */
 export function startLink(chapters: string[], open: (chapter: string) => unknown): void {
   const readAddress = () => {
-    if (location.hash === written) return;
     const [id, text] = splitHash(location.hash);
     const known = id === '' || chapters.includes(id);
     chapter.value = known ? id : '';
@@ -74,7 +72,6 @@ function write(): void {
   const link = linkTo(chapter.peek());
   if (link === (location.hash || '#')) return;
   history.replaceState(null, '', link);
-  written = location.hash;
 }
 
 /** Splits a hash into chapter and query. Programs that share links may

@@ -1,9 +1,19 @@
 // Checks fields, state and history: a link restores the state, and no link breaks the page.
 
-import { describe, expect, test, vi } from 'vitest';
-import { choice, type Field, FieldError, flag, number, readVector, subset, vector } from './fields';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import {
+  choice,
+  type Field,
+  FieldError,
+  flag,
+  number,
+  readVector,
+  seed,
+  subset,
+  vector,
+} from './fields';
 import { canRedo, canUndo, redo, startHistory, undo, withoutHistory } from './history';
-import { defineState, readState, resetState, stateText } from './store';
+import { defineState, Item, readState, resetState, stateText } from './store';
 
 const limits = { minLength: 1, maxLength: 8 };
 
@@ -25,6 +35,9 @@ describe('a vector', () => {
     '1.0 2e0 +3 .4e1',
     'tensor([1., 2., 3., 4.])',
     'np.array([[1, 2, 3, 4]], dtype=float32)',
+    "tensor([1, 2, 3, 4], device='cuda:0', dtype=torch.float64)",
+    'tensor([1, 2, 3, 4], requires_grad=True)',
+    'tensor([[1, 2, 3, 4]], grad_fn=<AddBackward0>)',
   ])('is read from %o', (written) => expect(readVector(written, limits)).toEqual([1, 2, 3, 4]));
   test.each([
     ['', 'is empty'],
@@ -47,6 +60,8 @@ describe('a vector', () => {
     expect(() => readVector('0 1.5', bounded)).toThrow(
       'has 1.5 as item 2; each item must be from -1 to 1',
     );
+    expect(() => readVector('-1.5 0', bounded)).toThrow('has -1.5 as item 1');
+    expect(readVector('-1 1', bounded)).toEqual([-1, 1]);
     expect(() => readVector('0', bounded)).toThrow('has 1 value; it must have 2');
   });
 });
@@ -57,6 +72,18 @@ describe('a number', () => {
     expect(readVector('−1.5 2', limits)).toEqual([-1.5, 2]);
   });
   test('is read to the nearest step', () => expect(field.read('0.1234')).toBe(0.1));
+  test('has its steps from its smallest value, as a slider has', () => {
+    const between = number({ min: 0.05, max: 1, step: 0.1, initial: 0.05 });
+    expect(between.read('0.2')).toBe(0.25);
+  });
+  test('is cut in a complaint if its text is long', () => {
+    expect(() => field.read('x'.repeat(24))).toThrow(`“${'x'.repeat(24)}”`);
+    expect(() => field.read('x'.repeat(25))).toThrow(`“${'x'.repeat(23)}…”`);
+  });
+  test('has four digits if it is a seed', () => {
+    expect([seed().read('0'), seed().read('9999')]).toEqual([0, 9999]);
+    expect(() => seed().read('10000')).toThrow('from 0 to 9999');
+  });
   test('is written as a person would', () => expect(field.write(0.1 + 0.2)).toBe('0.3'));
   test.each(['', ' ', 'x', 'NaN', '1e5', '0', '-1'])('is not %o', (written) => {
     expect(() => field.read(written)).toThrow(FieldError);
@@ -104,6 +131,27 @@ describe('the state', () => {
     expect(state.gamma.problem.value).toBe('');
     resetState(state);
   });
+});
+
+test('a refused text goes with the next address, also one with the value that was kept', () => {
+  expect(readState('t.gamma=7')).toHaveLength(1);
+  expect(readState('')).toEqual([]);
+  expect(state.gamma.problem.value).toBe('');
+});
+
+test('the name of an unknown value is cut in a complaint', () => {
+  expect(readState(`${'n'.repeat(30)}=1`)).toEqual([`this page has no “${'n'.repeat(24)}”`]);
+});
+
+test('an error of a field that is no complaint is not taken for one', () => {
+  const broken: Field<string> = {
+    initial: '',
+    write: (value) => value,
+    read: () => {
+      throw new TypeError('a bug');
+    },
+  };
+  expect(() => new Item(broken).read('1')).toThrow(TypeError);
 });
 
 test('a vector keeps every digit in a link, and what is refused stays to be mended', () => {
@@ -157,4 +205,61 @@ test('what is done without history is not undone, and does not join the gesture 
   undo();
   expect([state.gamma.value, state.on.value, state.kind.value]).toEqual([1, true, 'layer']);
   vi.useRealTimers();
+});
+
+test('the state of a link is where the history begins', async () => {
+  vi.resetModules();
+  const [store, history] = [await import('./store'), await import('./history')];
+  const { size } = store.defineState('h', {
+    size: number({ min: 0, max: 9, step: 1, initial: 1 }),
+  });
+  store.readState('h.size=5');
+  history.startHistory();
+  expect(history.canUndo.value).toBe(false);
+  size.value = 6;
+  history.undo();
+  expect(size.value).toBe(5);
+  expect(history.canUndo.value).toBe(false);
+});
+
+describe('gestures', () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+    withoutHistory(() => resetState(state));
+    while (canUndo.value) undo();
+    withoutHistory(() => resetState(state));
+  });
+  afterEach(() => void vi.useRealTimers());
+
+  /** Drags gamma over these values, with a pause before each. Returns the values after each undo. */
+  function undone(values: number[], pause: number): number[] {
+    for (const value of values) {
+      vi.advanceTimersByTime(pause);
+      state.gamma.value = value;
+    }
+    const found: number[] = [];
+    while (canUndo.value) {
+      undo();
+      found.push(state.gamma.value);
+    }
+    return found;
+  }
+
+  test('changes within 400 ms are one gesture, however long it lasts', () => {
+    expect(undone([1.1, 1.2, 1.3, 1.4, 1.5], 390)).toEqual([1]);
+  });
+  test('changes that are further apart are gestures of their own', () => {
+    expect(undone([1.1, 1.2, 1.3], 410)).toEqual([1.2, 1.1, 1]);
+  });
+  test('a change after undo is a gesture of its own, and ends what could be done again', () => {
+    undone([1.1, 1.2], 410);
+    redo();
+    state.gamma.value = 2;
+    expect(canRedo.value).toBe(false);
+    expect(undone([], 0)).toEqual([1.1, 1]);
+  });
+  test('the last 200 gestures can be undone', () => {
+    const values = Array.from({ length: 205 }, (_, i) => (i % 2 ? 1.5 : 2.5));
+    expect(undone(values, 500)).toHaveLength(200);
+  });
 });

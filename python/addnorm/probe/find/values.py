@@ -114,7 +114,7 @@ class StreamValues:
     def settle_made_of(self, ended: Branches, order: int) -> None:
         """Marks the values that were computed only from the branches `ended`, since `order`, as the stream."""
         for root, branches in self._of.items():
-            if root.order >= order and branches and frozenset(map(self._find, branches)) <= ended:
+            if root.order >= order and frozenset(map(self._find, branches)) <= ended:
                 self._of[root] = STREAM
 
     # -- Branches --

@@ -69,7 +69,6 @@ class Recording:
     def _end(self, output: Any) -> None:
         self._stop()
         self._recorder.graph.output = output
-        self._recorder.graph.outputs = [self._recorder.value(t) for t in tensors_in(output)
-                                        if self._recorder.knows(t)]
+        self._recorder.graph.outputs = [self._recorder.value(t) for t in tensors_in(output)]
         self._is_done = self._on_end(self._recorder.graph)
         self._recorder.clear()

@@ -3,6 +3,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { inProcessWorker } from '../../../test/in-process';
 import type { Kernels } from '../../kernels/kernels';
 import { loadKernels } from '../../kernels/current';
+import type { SessionWorker } from '../../kernels/sessions';
 import study from '#root/src/lab/training.h?raw';
 import { runningMeans, type Setup, Training } from './training';
 import { LEARNED, verdict } from './verdict';
@@ -84,6 +85,23 @@ test('a reset leaves nothing, and what was under way does not come back', async 
   expect([t.status.value, t.problem.value, t.runs.value]).toEqual(['idle', '', []]);
   await t.start(setup());
   expect(t.status.value).toBe('done');
+});
+
+test('an error of a training that was replaced does not touch its successor', async () => {
+  let fail: (error: Error) => void;
+  const broken = {
+    call: () => new Promise((_, reject) => (fail = reject)),
+    close() {},
+  } as unknown as SessionWorker;
+  const workers: (() => SessionWorker)[] = [() => broken, () => broken];
+  const t = new Training(() => (workers.pop() ?? (() => inProcessWorker(kernels)))(), 1);
+  const replaced = t.start(setup());
+  await new Promise((resolve) => setTimeout(resolve));
+  const next = t.start(setup());
+  fail!(new Error('too late'));
+  await replaced;
+  await next;
+  expect([t.status.value, t.problem.value]).toEqual(['done', '']);
 });
 
 test('a text that is too short ends in the kernels’ words', async () => {
