@@ -13,12 +13,13 @@ import pytest
 torch = pytest.importorskip("torch")
 from addnorm.behaviour import (  # noqa: E402  # noqa: E402
     activations,  # noqa: E402
-    declared,
+    configuration,
     gradients,
     locality,
     norm_statistics,
     operators,
     optimizers,
+    positions,
     rerun,
     starts,
     weights,
@@ -886,9 +887,9 @@ def test_two_classes_may_be_any_loss(vocabulary, is_found):
 def test_a_bound_keeps_the_order_of_logits_within_rounding(step, keeps):
     before = torch.tensor([[0.0, 1.0, 2.0, 3.0]], dtype=torch.float64)
     after = torch.tensor([[0.0, 0.5, 0.5 - step, 1.0]], dtype=torch.float64)
-    assert declared._keeps_order(before, after) == keeps
-    assert declared._keeps_order(before, before.tanh())
-    assert not declared._keeps_order(before, torch.zeros_like(before))
+    assert positions._keeps_order(before, after) == keeps
+    assert positions._keeps_order(before, before.tanh())
+    assert not positions._keeps_order(before, torch.zeros_like(before))
 
 
 def logits_of(change, vocabulary=50, head=None):
@@ -896,7 +897,7 @@ def logits_of(change, vocabulary=50, head=None):
     head = head or nn.Linear(8, vocabulary)
     model = nn.Sequential(nn.Embedding(vocabulary, 8), head)
     s = subject(model, vocab_size=vocabulary)
-    found = declared.Indices(s)
+    found = positions.Indices(s)
     made = torch.randn(2, 7, vocabulary, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     made[..., 1] = 5
     s.runs[-1].inside.append(head)
@@ -947,9 +948,9 @@ def test_logits_that_moved_are_the_same_numbers_within_rounding(share, is_named)
     (torch.arange(5), True), (torch.arange(5) + 3, True), (torch.arange(5) * 2, False), (torch.arange(6), False),
     (torch.arange(5)[:, None], True), (torch.ones(5, dtype=torch.bool), False)])
 def test_positions_are_offset_by_one_constant(given, is_offset):
-    assert declared._is_offset(torch.arange(5), given) == is_offset
-    assert not declared._is_offset(torch.arange(1), torch.arange(1))  # one number is an offset of any other
-    assert not declared._is_offset(torch.ones(5, dtype=torch.int64), torch.ones(5, dtype=torch.bool))  # a mask of ones
+    assert positions._is_offset(torch.arange(5), given) == is_offset
+    assert not positions._is_offset(torch.arange(1), torch.arange(1))  # one number is an offset of any other
+    assert not positions._is_offset(torch.ones(5, dtype=torch.int64), torch.ones(5, dtype=torch.bool))  # a mask of ones
 
 
 @pytest.mark.parametrize("change, is_named", [
@@ -964,7 +965,7 @@ def test_logits_of_transformers_are_not_scaled_or_reordered(change, is_named, mo
 @pytest.mark.parametrize("rate, is_named", [(0.1, False), (0.1 + 0.9e-6, False), (0.1 + 1.1e-6, True), (0.2, True)])
 def test_dropout_in_layers_has_a_rate_of_the_configuration(rate, is_named):
     s = subject(Layers(), hidden_dropout=0.1)
-    found = declared.Computed(s)
+    found = configuration.Computed(s)
     found._rates[rate] = ["layers.1.map"]
     found.add()
     assert checks(s) == ["unlike-config"] * is_named
@@ -979,11 +980,11 @@ def test_a_norm_has_an_epsilon_of_the_configuration_or_a_usual_one(eps, is_named
     for norm in norms_of_model:
         norm.eps = eps
     s = subject(model, layer_norm_eps=3e-4)
-    declared.Computed(s).add()
+    configuration.Computed(s).add()
     assert checks(s) == ["unlike-config"] * is_named
     norms_of_model[0].eps = 1e-2  # one of several is the probe's
     s = subject(model, layer_norm_eps=3e-4)
-    declared.Computed(s).add()
+    configuration.Computed(s).add()
     assert checks(s) == ["unlike-config"] * is_named
 
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from .._snapshot import unchanged
 from .activations import Activations
 from .attention import AttentionChecks
-from .declared import Computed, Indices
+from .configuration import Computed
 from .frozen import measure_frozen
 from .gradients import (
     Gradients,
@@ -28,6 +28,7 @@ from .locality import measure_locality
 from .norm_statistics import NormInputs, measure_statistics
 from .operators import AttentionScale, Functions, StreamDropout
 from .optimizers import measure_optimizer
+from .positions import Indices
 from .registration import measure_registration
 from .rerun import measure_alone, measure_cache, measure_noise, measure_padding
 from .starts import Starts
