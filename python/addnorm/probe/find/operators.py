@@ -18,6 +18,7 @@ REDUCTION = LENGTHS | frozenset("mean sum var std var_mean std_mean amax amin ma
 SCALING = frozenset("mul div add sub rsub".split())
 POINTWISE = SCALING | frozenset(
     "pow square abs neg rsqrt sqrt reciprocal clamp clamp_min hypot addcmul addcdiv".split())
+ELEMENTWISE = POINTWISE | frozenset("sigmoid tanh exp relu gelu silu".split())
 CASTS = frozenset("_to_copy to clone contiguous detach alias lift_fresh".split())
 
 # Operators between two sublayers whose output is still the stream.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Dict, List, Optional, Tuple
 
+from ..fit.lanes import share
+from ..fit.values import wide
 from ..record.graph import Op, Value
 from .norms import NormFinder
 from .operators import BIASED, MIXING, RANDOM, REORDERING, SCALING
@@ -11,6 +13,7 @@ from .parts import Linear, Sum
 from .values import STREAM, Branches, StreamValues
 
 MOST_MIXED = 12  # the most operators between the stream and a sum with gates
+MOST_UNLIKE = 0.05  # the largest relative distance from a projection onto the stream; 16 bits leave 1 %
 
 
 class SumFinder:
@@ -164,11 +167,27 @@ class SumFinder:
             if op is None or op.name != "mul" or len(op.inputs) != 2:
                 continue
             stream = next((v for v in op.inputs if self._values.has_stream(v) and self._norms.at(v) is None), None)
+            if stream is not None and self._add_projection(inputs, kept, stream, total):
+                return True
             if stream is not None:
                 self._values.set(total, frozenset([self._join_gated(self._values.union_of(inputs))]))
                 self.end(Sum(total, stream, total, self._values.list_branches(total), is_mixed=True))
                 return True
         return False
+
+    def _add_projection(self, inputs: List[Value], kept: Value, stream: Value, total: Value) -> bool:
+        """Recognizes f − ⟨f, x⟩/⟨x, x⟩·x, the part of the branch f that is orthogonal to the stream. It is still a
+        branch. kept: the multiple of x."""
+        branch = next(v for v in inputs if v is not kept)
+        if total.op is None or total.op.name == "lerp" or total.op.name == "sub" and branch is not inputs[0]:
+            return False
+        f, x, found = (wide(v.numbers).reshape(-1, stream.shape[-1]) for v in (branch, stream, kept))
+        along = (f * x).sum(-1, keepdim=True) / x.square().sum(-1, keepdim=True).clamp(min=1e-300) * x
+        if not share(found - (along if total.op.name == "sub" else -along), along) < MOST_UNLIKE:
+            return False
+        self._values.set(total, frozenset([self._values.join(self._values.union_of(inputs))]))
+        self._values.projected[total.root] = branch
+        return True
 
     def _join_gated(self, branches: Branches) -> int:
         """Joins a gate's branch with the branches that the gate read before they were added."""
@@ -240,13 +259,15 @@ class SumFinder:
         """
         if self._values.has_stream(value):
             return value
+        if value.root in self._values.projected:
+            return None
         op = value.root.op
         linear = next((n for n in self._linears if n.op is op), None)
         if linear is not None and depth < MOST_MIXED and self._values.is_stream(linear.input):
             return linear.input if self._values.has_stream_shape(linear.input) else None
         if op is None or depth == 0 or op.name not in MIXING:
             return None
-        summed = op.inputs[:1] if op.name in BIASED else op.inputs
+        summed = op.inputs[:1] if op.name in (*BIASED, "sub") else op.inputs  # f − x has no residual
         found = (self._stream_within(v, depth - 1) for v in summed if self._values.branches_of(v) is not None)
         return next((v for v in found if v is not None), None)
 
@@ -276,13 +297,16 @@ def in_order(value: Value) -> Value:
 
 def peel(value: Value, values: StreamValues, norms: NormFinder) -> List[Tuple[Value, str]]:
     """Returns the steps from a term of a sum back to the branch's output, as (value, the kind of the step after it).
-    The kinds are "", "norm", "dropout", "mask" (of 0 and 1), "gains" (learned) and "scale"."""
+    The kinds are "", "norm", "dropout", "mask" (of 0 and 1), "gains" (learned), "scale" and "projection"."""
     steps = [(value, "")]
     while True:
         value = steps[-1][0]
         norm = norms.at(value)
         if norm is not None:
             steps.append((norm.input, "norm"))
+            continue
+        if value.root in values.projected:
+            steps.append((values.projected[value.root], "projection"))
             continue
         op = value.root.op
         if op is None:

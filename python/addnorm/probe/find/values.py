@@ -48,6 +48,7 @@ class StreamValues:
         self.x = x
         self.place = Place()  # the place of the current operator
         self.readers: Dict[Value, List[Op]] = {}
+        self.projected: Dict[Value, Value] = {}  # branches made orthogonal to the stream: {the result: the branch}
         self._of: Dict[Value, Branches] = {x.root: STREAM}
         self._branches: Dict[int, Branch] = {}
         self._joined: Dict[int, int] = {}  # for each absorbed branch, the branch that absorbed it

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,7 @@ from ..._structure import tensors_in
 from ..find.flow import Flow
 from ..find.lanes import Layout, spread
 from ..find.names import is_norm, is_projection
-from ..find.operators import NORMS
+from ..find.operators import ELEMENTWISE, NORMS
 from ..find.sublayers import Sublayer
 from ..find.values import is_channels_first
 from ..fit.batch import Numbers
@@ -198,10 +198,22 @@ class Gradients:
             shares.listen(i, self.watch(output))
         shares.listen("x", x)
 
-    def _count(self, entry: Numbers) -> None:
+    def grade_branch(self, site: Site, sub: Sublayer) -> None:
+        """Notes a gradient of 0 for a branch if one arrives at the lanes into which it is written, but none at it."""
+        entry, total = self._measured.entries[site], self.watch(sub.total)
+        arrived: List[bool] = []  # True for each gradient that arrived at the branch
+        self._measured.finally_do(functools.partial(self._count, entry, arrived))
+        if total is None or sub.joined.is_within_function or sub.joined.has_lost_edge:
+            return
+        total.listeners.append(lambda gradient: None if arrived else entry.update(grad_to_branch=0.0))
+        branch = self.watch(sub.joined)
+        if branch is not None:
+            branch.listeners.append(lambda gradient: arrived.append(entry.pop("grad_to_branch", 0.0) == 0))
+
+    def _count(self, entry: Numbers, arrived: Sequence[bool] = ()) -> None:
         # A gradient of 0, as before a head of zeros, has no factor. The rule gradient-zero judges it.
         if self._is_trained and self._measured.keeps_graph and entry.get("grad_rms") != 0:
-            self._measured.count("gradients", "grad_to_branch" in entry)
+            self._measured.count("gradients", bool(arrived) or "grad_to_branch" in entry)
 
     def _inner_norm(self, sub: Sublayer) -> Optional[InnerNorm]:
         """Returns the norm of a sum if one autograd.Function computes both, with an output for each, else None."""
@@ -237,7 +249,7 @@ class Gradients:
         found: Dict[str, Tuple[Value, Callable]] = {}
         for op in self._flow.values.readers.get(sub.x.root, []):
             output = op.outputs[0]
-            if op is sub.sum.total.root.op or self._leads_to_sum(op, sub):
+            if op is sub.sum.total.root.op or self._leads_to_sum(op, sub) and not self._reads_branch(op):
                 continue
             if output.is_within_function and sub.sum.branch.tensor.requires_grad:
                 self._measured.miss_graph(sub.module)
@@ -252,6 +264,8 @@ class Gradients:
             elif module is not None and is_projection(module) and not list(module.children()):
                 output = next((n.output for n in self._flow.linears if n.op is op), output)
                 found[f"{op.module} {op.order}"] = output, functools.partial(self._through, module, sub.x)
+            elif op.name in ELEMENTWISE and output.shape == sub.x.shape:
+                found[f"{op.name} {op.order}"] = output, functools.partial(self._through_elementwise, op, sub.x)
             else:
                 return None
         return list(found.values())
@@ -265,6 +279,10 @@ class Gradients:
         readers = [r for v in op.outputs for r in self._flow.values.readers.get(v.root, [])]
         return bool(readers) and all(self._leads_to_sum(r, sub, depth - 1) for r in readers)
 
+    def _reads_branch(self, op: Op) -> bool:
+        """Whether an operator mixes the stream with a branch, as f − x or c(f)·x, and so makes a part of the branch."""
+        return any(self._flow.values.branches_of(v) for v in op.inputs)
+
     def _through(self, module: nn.Module, x: Value, gradient: Tensor) -> Optional[Tensor]:
         """Returns the gradient of a module's input for its output's gradient, or None if it cannot be computed."""
         return vector_jacobian(module.forward, self._rows.values(x), gradient)
@@ -273,6 +291,17 @@ class Gradients:
         others = [a.numbers if isinstance(a, Value) else a for a in op.arguments[1:]]
         rows = self._rows.values(x)
         return vector_jacobian(lambda rows: next(tensors_in(op.function(rows, *others))), rows, gradient)
+
+    def _through_elementwise(self, op: Op, x: Value, gradient: Tensor) -> Optional[Tensor]:
+        def rows_of(argument: Any) -> Any:
+            if not isinstance(argument, Value):
+                return argument
+            is_row = argument.shape[:-1] == x.shape[:-1]
+            return self._rows.like_stream(argument.numbers) if is_row else argument.numbers
+
+        others = [None if isinstance(a, Value) and a.root is x.root else rows_of(a) for a in op.arguments]
+        return vector_jacobian(lambda rows: next(tensors_in(op.function(
+            *(rows if other is None else other for other in others)))), self._rows.values(x), gradient)
 
     def _keep_lanes(self, site: Site, layout: Layout, gradient: Tensor) -> None:
         entry = self._measured.entries[site]
