@@ -22,7 +22,7 @@ constexpr Rule* kRules[] = {
     find_changed_streams,
     find_gated_streams,
     find_folded_lanes,
-    find_lanes_without_parts,
+    find_wrong_sums_of_lanes,
     find_turned_carries,
     find_wrong_mhc,
     find_equal_lanes,

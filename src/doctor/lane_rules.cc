@@ -19,10 +19,17 @@ namespace addnorm::doctor {
 namespace {
 
 using probe::LaneFit;
+using probe::SumFit;
 
 /// Tolerance of a coefficient. If lanes differ by 1 %, its error is 1e-5 in float32 and a few
 /// percent in bfloat16.
 constexpr double kCoefficientTolerance = 0.05;
+
+/// A write below this counts as none.
+constexpr double kNoWrite = 1e-3;
+
+/// The largest residual of a sum whose coefficients are known.
+constexpr double kMostUnexplained = 0.02;
 
 /// Tolerance of a row or column sum in mHC. For single matrices with wide logits, 20 Sinkhorn steps
 /// leave errors up to 0.08.
@@ -134,7 +141,92 @@ void find_folded_lanes(const Subject& subject, Findings& findings) {
   }
 }
 
-void find_lanes_without_parts(const Subject& subject, Findings& findings) {
+namespace {
+
+/// A sublayer's placement in the table, and its place.
+struct Declared {
+  Placement placement;
+  Place place;
+};
+
+/// Returns the declaration of the sublayer at a site; nothing if the profile names no placement
+/// with lanes.
+std::optional<Declared> declared_at(const Subject& subject, const Site& site) {
+  const io::ProfileModel& model = subject.profile.model;
+  const Placements placements = placements_of(model);
+  const Placement* here = placement_at(placements, site);
+  if (here == nullptr || !here->lanes.several()) return std::nullopt;
+  std::optional<Declared> found;
+  const std::size_t lanes = here->lanes.grows ? 1 : model.n_lanes;
+  for_each_add_norm(*placements, lanes, site.layer + 1,
+                    [&](const Placement& placement, const Place& place) {
+                      if (place.depth.layer == site.layer + 1 && place.sublayer == site.sublayer)
+                        found = {placement, place};
+                    });
+  return found;
+}
+
+/// Whether a sublayer carries lanes into the lane that it changes. Attention Residuals carry none
+/// into a lane that they append.
+bool carries_into_changed(const Declared& at) {
+  const LaneForm& lanes = at.placement.lanes;
+  if (lanes.changes(at.place) != Changes::kAppend) return true;
+  for (std::size_t from = 0; from < at.place.lanes; ++from)
+    if (lanes.carry.base(at.place, 0, from) != 0) return true;
+  return false;
+}
+
+/// Returns b of a lane, if it is a constant. `lane` counts the lines of a sum.
+std::optional<double> constant_write(const Declared& at, std::size_t lane) {
+  const LaneForm& lanes = at.placement.lanes;
+  if (lanes.changes(at.place) != Changes::kAll) return 1;
+  const MixForm& write = lanes.write;
+  const bool is_made = write.source != MixForm::Source::kNone && write.made(at.place);
+  if (is_made || write.map != MixForm::Map::kNone || lanes.splits_features ||
+      write.learned(at.place, lane, 0))
+    return std::nullopt;
+  return write.base(at.place, lane, 0);
+}
+
+Finding lost_lanes(const Subject& subject, const LaneSite& site, double lost) {
+  return {.rule = "residual-missing",
+          .site = site.site,
+          .what = fmt::format("{:.0f} of the lanes before it {} not carried on", lost,
+                              lost == 1 ? "is" : "are"),
+          .because = "a sublayer appends a lane to all others, or adds to the last one" +
+                     by_placement(subject),
+          .fix = "pass all earlier lanes on, and add the branch to the last one",
+          .measured = lost,
+          .expected = 0};
+}
+
+/// Compares the write of each lane with the table. A lane with no write at all is judged elsewhere.
+void judge_writes(const Subject& subject, Findings& findings) {
+  for_sums(subject, [&](const ProfileEntry& sum, const SumFit& fit) {
+    if (!sum.lane || std::abs(sum.lane->write.value_or(0)) < kNoWrite ||
+        fit.unexplained.value_or(0) > kMostUnexplained)
+      return;
+    const std::optional<Declared> at = declared_at(subject, sum.site);
+    const std::optional<double> expected =
+        at ? constant_write(*at, sum.site.lane) : std::optional<double>();
+    if (!expected || std::abs(*sum.lane->write - *expected) <= kCoefficientTolerance) return;
+    Site site = sum.site;
+    site.lane = 0;
+    findings.push_back(
+        {.rule = "branch-factor",
+         .site = site,
+         .what = fmt::format("the branch enters a lane times {:.3g}", *sum.lane->write),
+         .because =
+             fmt::format("X′ = A·X + b ⊗ f with b = {:.3g}{}", *expected, by_placement(subject)),
+         .fix = "check the code between the branch and the sum: a scale, a second add",
+         .measured = *sum.lane->write,
+         .expected = *expected});
+  });
+}
+
+}  // namespace
+
+void find_wrong_sums_of_lanes(const Subject& subject, Findings& findings) {
   const std::vector<LaneSite> sites = lane_sites(subject);
   const std::size_t written = std::ranges::count_if(sites, [](const LaneSite& site) {
     return largest(site, &LaneFit::write).value_or(0) > kCoefficientTolerance;
@@ -142,7 +234,11 @@ void find_lanes_without_parts(const Subject& subject, Findings& findings) {
   for (const LaneSite& site : sites) {
     const double carried = *largest(site, &LaneFit::carry_size);
     const std::optional<double> write = largest(site, &LaneFit::write);
-    if (carried < kCoefficientTolerance) {
+    const std::optional<double> lost = site.first().lanes_lost;
+    const std::optional<Declared> at = declared_at(subject, site.site);
+    if (lost.value_or(0) > 0) {
+      findings.push_back(lost_lanes(subject, site, *lost));
+    } else if (carried < kCoefficientTolerance && (!lost || (at && carries_into_changed(*at)))) {
       findings.push_back(
           {.rule = "residual-missing",
            .site = site.site,
@@ -151,7 +247,7 @@ void find_lanes_without_parts(const Subject& subject, Findings& findings) {
            .because = "X′ = A·X + b ⊗ f",
            .fix = "add the carried lanes A·X to what is written",
            .measured = carried});
-    } else if (write && *write < 1e-3 && 2 * written > sites.size()) {
+    } else if (write && *write < kNoWrite && 2 * written > sites.size()) {
       findings.push_back(
           {.rule = "branch-missing",
            .severity = Severity::kSuspicious,  // b may be learned
@@ -162,6 +258,7 @@ void find_lanes_without_parts(const Subject& subject, Findings& findings) {
            .measured = *write});
     }
   }
+  judge_writes(subject, findings);
 }
 
 void find_turned_carries(const Subject& subject, Findings& findings) {

@@ -80,7 +80,7 @@ TEST(LaneRules, SeeWhatIsMissingInOneSublayer) {
 
 TEST(LaneRules, TakeFivePercentOfALaneForNothing) {
   const auto carried = [](double size) {
-    return first_found(find_lanes_without_parts,
+    return first_found(find_wrong_sums_of_lanes,
                        with([size](LaneFit& sum) { sum.carry_size = size; }, 1));
   };
   EXPECT_EQ(carried(0.049), "residual-missing");
@@ -91,7 +91,7 @@ TEST(LaneRules, TakeFivePercentOfALaneForNothing) {
     for (ProfileEntry& entry : subject.profile.entries) {
       if (entry.lane && i++ < kLanes * sites) entry.lane->write = 0;
     }
-    return findings_of(find_lanes_without_parts, subject).size();
+    return findings_of(find_wrong_sums_of_lanes, subject).size();
   };
   EXPECT_EQ(unwritten_among(0.051, 1), 1u);
   EXPECT_EQ(unwritten_among(0.049, 1), 0u) << "no sublayer writes much";
@@ -102,7 +102,79 @@ TEST(LaneRules, TakeFivePercentOfALaneForNothing) {
     if (entry.lane && entry.site.sublayer == kAttention)
       entry.lane->write = entry.site.layer == 0 ? 0 : 1;
   }
-  EXPECT_THAT(findings_of(find_lanes_without_parts, unknown), IsEmpty()) << "2 of 6 are known";
+  EXPECT_THAT(findings_of(find_wrong_sums_of_lanes, unknown), IsEmpty()) << "2 of 6 are known";
+}
+
+/// Three layers of a placement whose sublayers append lanes, or add to the last one.
+Subject sound_growing(const std::string& placement) {
+  Subject subject;
+  subject.profile.model = {.d_model = 8, .n_layers = 3, .placement = placement, .n_lanes = 7};
+  for (const std::size_t layer : {0, 1, 2}) {
+    for (const SublayerKind sublayer : {kAttention, kFeedForward}) {
+      ProfileEntry sum{.site = {layer, sublayer, Point::kSum}, .rms = 1};
+      sum.sum = {.unexplained = 0};
+      const double carried = placement == "attention-residuals" ? 0 : 1;
+      sum.lane = {.carry_in = carried,
+                  .carry_size = carried,
+                  .lane_spread = 0.1,
+                  .write = 1,
+                  .lanes_lost = 0};
+      subject.profile.entries.push_back(sum);
+    }
+  }
+  return subject;
+}
+
+TEST(LaneRules, CompareLanesThatGrowWithTheTable) {
+  const auto changed = [](const char* placement, const auto& change) {
+    Subject subject = sound_growing(placement);
+    change(subject.profile.entries[2]);  // layer 1, attention
+    return words_of(findings_of(find_wrong_sums_of_lanes, subject));
+  };
+  for (const char* placement : {"attention-residuals", "mudd", "dense-former"}) {
+    EXPECT_THAT(changed(placement, [](ProfileEntry&) {}), IsEmpty());
+    EXPECT_THAT(changed(placement, [](ProfileEntry& sum) { sum.lane->lanes_lost = 1; }),
+                ElementsAre("residual-missing, layer 1, attention"));
+    EXPECT_THAT(changed(placement, [](ProfileEntry& sum) { sum.lane->write = 1.06; }),
+                ElementsAre("branch-factor, layer 1, attention"));
+    EXPECT_THAT(changed(placement, [](ProfileEntry& sum) { sum.lane->write = 1.04; }), IsEmpty());
+    EXPECT_THAT(changed(placement,
+                        [](ProfileEntry& sum) {
+                          sum.lane->write = 3;
+                          sum.sum->unexplained = 0.03;
+                        }),
+                IsEmpty());
+  }
+  const auto without_carry = [](ProfileEntry& sum) { sum.lane->carry_size = 0; };
+  EXPECT_THAT(changed("mudd", without_carry), ElementsAre("residual-missing, layer 1, attention"));
+  EXPECT_THAT(changed("unknown", without_carry), IsEmpty()) << "the table does not say";
+}
+
+TEST(LaneRules, CompareConstantWritesWithTheTable) {
+  const auto written = [](const char* placement, double first, double second) {
+    Subject subject = with([](LaneFit&) {});
+    subject.profile.model.placement = placement;
+    subject.profile.model.lane_form.clear();
+    for (ProfileEntry& entry : subject.profile.entries)
+      if (entry.lane) entry.lane->write = entry.site.lane == 0 ? first : second;
+    return findings_of(find_wrong_sums_of_lanes, subject).size();
+  };
+  EXPECT_EQ(written("x0", 1, 0), 0u);
+  EXPECT_EQ(written("x0", 1, 1), 6u);
+  EXPECT_EQ(written("two-lanes", 3, 3), 0u) << "they are learned";
+}
+
+TEST(LaneRules, SeeLanesWithoutGradients) {
+  const auto changed = [](const auto& change) {
+    Subject subject = sound_growing("mudd");
+    change(subject.profile.entries[3]);
+    return words_of(findings_of(find_detached_parts, subject));
+  };
+  EXPECT_THAT(changed([](ProfileEntry&) {}), IsEmpty());
+  EXPECT_THAT(changed([](ProfileEntry& sum) { sum.lane->lanes_detached = 1; }),
+              ElementsAre("residual-detached, layer 1, feed-forward"));
+  EXPECT_THAT(changed([](ProfileEntry& sum) { sum.sum->grad_to_branch = 0; }),
+              ElementsAre("branch-detached, layer 1, feed-forward"));
 }
 
 TEST(LaneRules, ReportOnceWhatAllSublayersHave) {

@@ -48,6 +48,11 @@ std::optional<unsigned> usual_slots(const Subject& subject, SublayerKind sublaye
   return static_cast<unsigned>(most - counts.begin());
 }
 
+/// Whether a norm after the sum is that of one lane, for which the probe has no slot.
+bool normalizes_a_lane(const Placement& placement) {
+  return placement.lanes.several() && placement.after != Slot::kNothing;
+}
+
 }  // namespace
 
 /// Compares a layer with the placement or, if no placement is known, with most layers.
@@ -64,6 +69,7 @@ void find_misplaced_norms(const Subject& subject, Findings& findings) {
       const Site site{l, sublayer, Point::kSum};
       if (last_entry(subject, site) == nullptr) continue;
       const Placement* placement = placement_at(placements, site);
+      if (placement && normalizes_a_lane(*placement)) placement = nullptr;
       const std::optional<unsigned> expected = placement ? slots_of(*placement) : usual;
       const unsigned measured = slots_of(subject, l, sublayer);
       if (!expected || measured == *expected) continue;

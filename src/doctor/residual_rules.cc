@@ -223,10 +223,22 @@ constexpr double kMostBlurred = 0.1;
 
 void find_detached_parts(const Subject& subject, Findings& findings) {
   for_sums(subject, [&](const ProfileEntry& sum, const SumFit& fit) {
+    if (sum.lane && sum.lane->lanes_detached.value_or(0) > 0) {
+      const double detached = *sum.lane->lanes_detached;
+      findings.push_back(
+          {.rule = "residual-detached",
+           .site = sum.site,
+           .what = fmt::format("no gradient passes along {:.0f} of the lanes before it", detached),
+           .because = "X′ = A·X + b ⊗ f, so ∂X contains Aᵀ·∂X′",
+           .fix = "look for detach(), .data or no_grad() between the lanes and the sum",
+           .measured = detached,
+           .expected = 0});
+    }
+    const std::optional<double> from_branch = sum.lane ? sum.lane->write : fit.from_branch;
     const Part parts[] = {
         {"x", fit.from_x, fit.grad_to_x, "residual-detached",
          "no gradient passes along the residual: earlier layers learn only through this branch"},
-        {"f", fit.from_branch, fit.grad_to_branch, "branch-detached",
+        {"f", from_branch, fit.grad_to_branch, "branch-detached",
          "no gradient reaches the branch: its weights do not learn"}};
     for (const auto& [symbol, has, gets, rule, if_cut] : parts) {
       if (!has || !gets || is_near(gets, *has)) continue;

@@ -20,7 +20,7 @@ using Rule = void(const Subject& subject, Findings& findings);
 Rule find_wrong_sums, find_detached_parts, find_wrong_inputs, find_unexplained_sums;
 
 // lane_rules.cc: streams of several lanes
-Rule find_folded_lanes, find_lanes_without_parts, find_turned_carries, find_wrong_mhc,
+Rule find_folded_lanes, find_wrong_sums_of_lanes, find_turned_carries, find_wrong_mhc,
     find_equal_lanes;
 
 // norm_rules.cc: the kind of a norm, its axis and its γ

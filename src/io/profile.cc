@@ -73,6 +73,8 @@ constexpr Key<LaneFit> kLaneNumbers[] = {
     {"write_gate", &LaneFit::write_gate},
     {"grad_spread", &LaneFit::grad_spread},
     {"carry_transposed", &LaneFit::carry_transposed},
+    {"lanes_lost", &LaneFit::lanes_lost},
+    {"lanes_detached", &LaneFit::lanes_detached},
 };
 constexpr Key<LaneFit, std::string> kLaneTexts[] = {{"coefficients", &LaneFit::coefficients}};
 constexpr Key<DivisorFit, double> kDivisorBasis[] = {

@@ -80,7 +80,7 @@ TEST(Profile, ReadsTheFitsThatItHasWritten) {
       {.site = {0, attention, Point::kScores}, .entropy = 0.5},
       {.site = {0, attention, Point::kSum},
        .sum = {{.from_x = 1, .unexplained = 0.1}},
-       .lane = {{.carry_in = 1, .write = 0.2, .coefficients = "float32"}}},
+       .lane = {{.carry_in = 1, .write = 0.2, .lanes_lost = 2, .coefficients = "float32"}}},
       {.site = {0, attention, Point::kAfter},
        .norm = {{.unexplained = 0, .divisor = divisor, .statistic = "rms", .power = 2}}}};
   const std::string text = profile_json_lines({}, entries);
@@ -91,6 +91,7 @@ TEST(Profile, ReadsTheFitsThatItHasWritten) {
   EXPECT_EQ(read[1].entropy, 0.5);
   EXPECT_EQ(read[2].sum->unexplained, 0.1);
   EXPECT_EQ(read[2].lane->coefficients, "float32");
+  EXPECT_EQ(read[2].lane->lanes_lost, 2);
   EXPECT_FALSE(read[2].norm);
   EXPECT_EQ(read[3].norm->divisor->slope, 4);
   EXPECT_FALSE(read[3].sum);

@@ -46,7 +46,11 @@ struct LaneFit {
   std::optional<double> write_gate;        ///< b over the output of its sigmoid: 2 in mHC
   std::optional<double> grad_spread;       ///< the lane_spread of the lanes' gradients
   std::optional<double> carry_transposed;  ///< 1: A is the transpose of the computed tensor
-  std::string coefficients;                ///< type in which A was computed, as PyTorch names it
+  /// The number of lanes that no lane after the site contains. Known where sublayers append lanes
+  /// or add to the last one; then only the changed lanes have lines.
+  std::optional<double> lanes_lost;
+  std::optional<double> lanes_detached;  ///< lanes that are carried on without a gradient
+  std::string coefficients;              ///< type in which A was computed, as PyTorch names it
 };
 
 /// The divisor of a norm's rows; u is the row's variance, or its mean square where the norm does

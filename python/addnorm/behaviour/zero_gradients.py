@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from .._sharded import local_part
 from .._structure import is_within
+from ..torch.mixes import Mix
 from .experts import is_router_of_one
 from .gradients import Gradients, cover, owner_of
 from .starts import Starts
@@ -47,7 +48,8 @@ def measure_zero(s: Subject, g: Gradients, starts: Starts) -> None:
     if small:
         idle = starts.idle()
         small = {n: words for n, words in small.items()
-                 if not any(is_within(n, place) for place in idle) and not is_router_of_one(s, n)}
+                 if not any(is_within(n, place) for place in idle) and not is_router_of_one(s, n)
+                 and not _is_mix_of_one(s, n)}
     for place in cover(s, small, small):
         names = [n for n in small if n == place or n.startswith(place + ".")]
         s.add("gradient-zero", sum(s.parameters[n].numel() for n in names), where=place, detail=small[names[0]])
@@ -67,6 +69,12 @@ def _has_no_rows(s: Subject, g: Gradients, name: str) -> bool:
     module = owner_of(s, name)
     is_padded = isinstance(module, nn.Embedding) and module.padding_idx is not None
     return is_padded or any(0 in shape for shape in g.calls.shapes.get(module, ()))
+
+
+def _is_mix_of_one(s: Subject, name: str) -> bool:
+    """Returns whether a parameter belongs to a mix of addnorm.torch.Stack whose only weight is always 1."""
+    owner = owner_of(s, name)
+    return isinstance(owner, Mix) and owner.is_constant
 
 
 def _without_excused(s: Subject, g: Gradients, small: dict[str, str]) -> dict[str, str]:

@@ -125,6 +125,11 @@ class Mix(nn.Module):
             if self.weight is not None:
                 self.weight.zero_()
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether no parameter changes the numbers, because a softmax over one lane is 1."""
+        return bool(self.form["map"] == "softmax" and self.form["from"] == 1)
+
     def forward(self, source: Optional[Tensor], like: Tensor) -> Numbers:
         """source: N(source), or the units of a hidden layer; like: a lane of the stream, for type and device."""
         base, (to, width) = self._base(value_type(like)), (self.form["to"], self.form["from"])

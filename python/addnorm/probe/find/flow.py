@@ -22,9 +22,10 @@ class Flow:
 
     lanes = 0  # the number of lanes, if the stream has several
 
-    def __init__(self, x: Value) -> None:
-        self.values = StreamValues(x)
-        self.norms = NormFinder(self.values)
+    def __init__(self, x: Union[Value, StreamValues], norms: Optional[NormFinder] = None) -> None:
+        """norms: finds the norms; None: a NormFinder."""
+        self.values = x if isinstance(x, StreamValues) else StreamValues(x)
+        self.norms = NormFinder(self.values) if norms is None else norms
         self.linears: List[Linear] = []
         self.sums = SumFinder(self.values, self.norms, self.linears)
         self.lost: List[str] = []  # modules of layers with a sum of lanes that could not be fitted

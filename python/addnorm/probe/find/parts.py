@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import List, NamedTuple, Optional
+from typing import TYPE_CHECKING, List, NamedTuple, Optional, Union
 
 from ..._structure import is_within, parent_of
 from ..record.graph import Op, Value
 from .lanes import LaneSite
+
+if TYPE_CHECKING:
+    from .site_flow import SiteLanes
 
 
 class Place(NamedTuple):
@@ -89,7 +92,7 @@ class Sum:
     stream: Optional[Value]
     branch: Value
     branches: List[Branch]
-    lanes: Optional[LaneSite] = None  # set if the stream has several lanes
+    lanes: Union[LaneSite, SiteLanes, None] = None  # set if the stream has several lanes
     is_mixed: bool = False  # whether gates or a projection mix the parts, so that neither has one factor
 
     @property

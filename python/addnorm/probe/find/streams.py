@@ -13,6 +13,7 @@ from .lane_flow import LaneFlow, find_lanes, reads_otherwise
 from .layers import Element, LayerRun, RunFinder
 from .names import is_norm
 from .parts import Norm, Sum
+from .site_flow import SiteFlow, ends_site, find_site
 from .sublayers import Arranger, Sublayer, is_made_of
 from .values import features_last
 
@@ -99,7 +100,8 @@ class StreamFinder:
 
     def _listen(self, flow: Flow, begin: int, end: int) -> None:
         for event, place in zip(self._graph.events[begin:end], self._layers.places[begin:end]):
-            if isinstance(event, Op) or isinstance(event, Leave) and is_norm(event.name, event.module):
+            if isinstance(event, Op) or isinstance(event, Leave) and (
+                    is_norm(event.name, event.module) or isinstance(flow, SiteFlow) and ends_site(event)):
                 flow.take(event, place)
 
     def _leave_layer(self, event: Leave) -> None:
@@ -138,6 +140,11 @@ class StreamFinder:
             return
         self._is_settled = True
         stream = self._stream
+        site = find_site(self._graph.events, stream.begin, index)
+        if site is not None:
+            stream.flow = SiteFlow(self._graph.events, site)
+            self._listen(stream.flow, stream.begin, index)
+            return
         has_sums = has_stream_sums(stream.flow.sums.found)
         found = find_lanes(stream.flow, has_sums)
         flows: List[Flow] = [] if found is None else [LaneFlow(*found)]

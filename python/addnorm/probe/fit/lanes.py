@@ -35,7 +35,7 @@ def solve(target: Tensor, sources: Tensor, precision: float) -> Solution:
     values, vectors = torch.linalg.eigh(unit @ unit.transpose(1, 2))
     kept = values > (4 * precision) ** 2
     inverse = vectors * (kept / values.clamp(min=1e-300))[:, None] @ vectors.transpose(1, 2)
-    of = target @ unit.transpose(1, 2) @ inverse / lengths[:, None]
+    of = (target @ unit.transpose(1, 2) @ inverse / lengths[:, None]).masked_fill((lengths == 1e-300)[:, None], 0)
     return Solution(of, target - of @ sources, values[:, 0] > (50 * precision) ** 2)
 
 

@@ -75,11 +75,11 @@ class Declared:
 
     def placement(self) -> Optional[str]:
         """Returns the placements of all layers in the notation of `addnorm study --placement`: "pre", or
-        "pre:1+sandwich". Returns "unknown" if the norms of a layer fit no placement. An addnorm.torch.Stack of one
-        lane that contains all layers declares it."""
+        "pre:1+sandwich". Returns "unknown" if the norms of a layer fit no placement. An addnorm.torch.Stack that
+        contains all layers declares it."""
         layers = self._measured.layer_names
         stacks = [module for module in self.modules.values() if isinstance(module, Stack)]
-        if len(stacks) == 1 and len(stacks[0].layers) == len(layers) and stacks[0].form["exit"]["lanes"] == 1:
+        if len(stacks) == 1 and len(stacks[0].layers) == len(layers):
             return stacks[0].placement
         names = [self._layer_placement(layer) for layer in sorted(layers)]
         if None in names:

@@ -13,6 +13,7 @@ from ..._structure import dtype_name
 from ..find.attention import fused_options, scores_of
 from ..find.names import first_tensor, is_norm, norm_of_attention, stem_of, weight_named
 from ..find.parts import Linear, Norm
+from ..find.site_flow import SiteLanes
 from ..find.streams import Stream
 from ..find.sublayers import Sublayer, factors_between, is_made_of
 from ..fit.attention import fused_scores, read_scores, score_numbers, some_queries
@@ -34,6 +35,7 @@ from .measured import Measured
 from .norms import NormMeasurement
 from .profile import Site
 from .rows import Rows, RowsOf
+from .site_lanes import SiteMeasurement
 
 MOST_UNEXPLAINED = 0.02  # the largest relative residual in the fit of a sublayer's input
 
@@ -163,14 +165,20 @@ class Measurement:
 
     def _record_lanes(self, site: Site, sub: Sublayer) -> None:
         """Measures the sum of each lane, and the gradients of the lanes."""
+        lanes = sub.sum.lanes
         if site not in self._measured.entries:
-            lanes = LaneMeasurement(sub.sum, self._rows.shape, self._rows.of)
+            measurement: Any = SiteMeasurement(lanes, sub.joined, self._rows.shape[:-1], self._rows.of) \
+                if isinstance(lanes, SiteLanes) else LaneMeasurement(sub.sum, self._rows.shape, self._rows.of)
             self._measured.count("sums", True)
-            if sub.sum.lanes.is_folded:
+            if not isinstance(lanes, SiteLanes) and lanes.is_folded:
                 self._measured.entries[site._replace(point="x")]["lanes_folded"] = 1
-            for i, numbers in enumerate(lanes.numbers()):
+            for i, numbers in enumerate(measurement.numbers()):
                 self._measured.entries[site._replace(lane=i or None)] = numbers
-        self._gradients.grade_lanes(site, sub.total, sub.sum.lanes.layout_after)
+        if isinstance(lanes, SiteLanes):
+            self._gradients.grade(site, sub.total)
+            self._gradients.grade_branch(site, sub)
+        else:
+            self._gradients.grade_lanes(site, sub.total, lanes.layout_after)
 
     def _record_sum(self, site: Site, sub: Sublayer, consumed: Optional[Value], earlier: Optional[Value]) -> None:
         self._record(site, sub.total)

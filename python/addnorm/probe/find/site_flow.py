@@ -1,0 +1,171 @@
+"""Follows a stream through the sites of addnorm.torch.Stack, which declare its lanes: streams whose sublayers append
+lanes, and lanes that are parts of the features. Their sums cannot be told from other operators by shapes alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Iterable, List, Optional, Set, Union
+
+from ..._structure import is_within, parent_of
+from ...torch.sites import Read, Site
+from ..record.graph import Event, Leave, Op, Value
+from .flow import Flow
+from .lane_flow import as_row, bottlenecks
+from .norms import NormFinder
+from .parts import Linear, Place, Sum
+from .values import STREAM, Branches, StreamValues
+
+
+@dataclass
+class SiteLanes:
+    """The lanes before and after one call of a site."""
+    before: List[Value]  # a value for each lane, or one for all
+    after: List[Value]
+    parts: int  # the number of parts of the features that a branch is written in
+    grows: bool  # whether sublayers only append lanes and add to the last one
+    detached: int = 0  # the number of lanes before that are carried on without a gradient
+
+    @property
+    def changed(self) -> List[Value]:
+        """The lanes after the site that are none of the lanes before it."""
+        known = {value.root for value in self.before}
+        return [value for value in self.after if value.root not in known]
+
+    @classmethod
+    def of(cls, call: Leave) -> SiteLanes:
+        """The arguments of a site are its lanes and those before the previous site; its results are alike."""
+        form = call.module.form
+        count = 1 if call.module.is_stacked else form["lanes"]
+        return cls(call.inputs[:count], call.outputs[:len(call.outputs) - count or None], form["parts"],
+                   form["changes"] != "all")
+
+
+def ends_site(event: Event) -> bool:
+    return isinstance(event, Leave) and isinstance(event.module, Site)
+
+
+def find_site(events: List[Event], begin: int, end: int) -> Optional[Leave]:
+    """Returns the first site that ended between two events, if its stack has lanes that a search by shapes does not
+    find."""
+    first = next((event for event in events[begin:end] if ends_site(event)), None)
+    if first is None:
+        return None
+    stack = parent_of(parent_of(first.name))
+    forms = [event.module.form for event in events if ends_site(event) and is_within(event.name, stack)]
+    is_other = any(form["changes"] != "all" or form["parts"] > 1 or form["lanes"] > 1 and form["after"] != "nothing"
+                   for form in forms)
+    return first if is_other else None
+
+
+def has_gradient(value: Value) -> bool:
+    return value.edge is not None or value.is_current and value.tensor.requires_grad
+
+
+class SiteNorms(NormFinder):
+    """Finds the norms of a declared stream. They are modules; a site normalizes lanes itself to compute numbers."""
+
+    def __init__(self, values: StreamValues, sites: Set[str]) -> None:
+        super().__init__(values)
+        self._sites = sites
+
+    def take(self, op: Op, inputs: List[Value], outputs: List[Value]) -> None:
+        if op.module not in self._sites:
+            super().take(op, inputs, outputs)
+
+
+class SiteFlow(Flow):
+    """The flow of a stream between declared sites. Its x is the first row that a sublayer reads."""
+
+    def __init__(self, events: Iterable[Event], first: Leave) -> None:
+        """events: those of the pass. first: the first site of the stream."""
+        ended = [event for event in events if isinstance(event, Leave)]
+        self._sublayers = [f"{event.name}.sublayers" for event in ended if ends_site(event)]
+        values = StreamValues(next(event.inputs[0] for event in ended if event.name == f"{first.name}.sublayers.0"))
+        super().__init__(values, SiteNorms(values, {e.name for e in ended if isinstance(e.module, Read)}))
+        for value in first.inputs:
+            self.values.set(value, STREAM)
+
+    def take(self, event: Union[Op, Leave], place: Place) -> None:
+        if isinstance(event, Leave) and ends_site(event):
+            self._end_site(event, SiteLanes.of(event))
+        else:
+            super().take(event, place)
+
+    def carries_stream(self, value: Value) -> bool:
+        return self.values.branches_of(value) is not None
+
+    def is_end(self, value: Value, next_x: Value) -> bool:
+        return self.values.is_stream(value) and value.root.order > next_x.root.order
+
+    def _linear(self, op: Op, inputs: List[Value]) -> Optional[Linear]:
+        is_sublayers = any(is_within(op.module, path) for path in self._sublayers)
+        return super()._linear(op, inputs) if is_sublayers else None  # others compute numbers of lanes
+
+    def _add(self, op: Op, inputs: List[Value], total: Value) -> bool:
+        return False  # a sum ends with its site
+
+    def _has_ended(self, state: Branches, linear: Linear) -> bool:
+        return False
+
+    def end(self, output: Value) -> None:
+        pass
+
+    def _end_site(self, call: Leave, lanes: SiteLanes) -> None:
+        lanes.after = [self._before_norm(lane) for value in lanes.after for lane in self._unstacked(value, lanes)]
+        self.lanes = max(self.lanes, len(lanes.after), lanes.parts)
+        changed = [value for value in lanes.after if self.values.branches_of(value)]
+        branch = self._written(changed[0]) if changed else None
+        if branch is None:
+            return
+        ended = self.values.union_of(changed)
+        branches = self.values.list(ended)
+        read = min((linear for b in branches for linear in b.linears), key=lambda linear: linear.op.order).input
+        norm = self.norms.at(read)
+        is_before = norm is not None and is_within(norm.module, f"{call.name}.before")
+        lanes.detached = self._count_detached(lanes, branch)
+        self.sums.end(Sum(changed[0], norm.input if is_before else read, branch, branches, lanes))
+        self.values.settle_made_of(ended, branch.order)
+        for value in (*lanes.after, *call.outputs):
+            self.values.set(value, STREAM)
+
+    @staticmethod
+    def _unstacked(value: Value, lanes: SiteLanes) -> List[Value]:
+        op = value.root.op
+        return op.inputs if op is not None and op.name == "stack" and lanes.parts == 1 else [value]
+
+    def _before_norm(self, lane: Value) -> Value:
+        """Returns the sum that a lane is the norm of, or the lane."""
+        norm = self.norms.at(lane) if self.values.branches_of(lane) else None
+        return lane if norm is None else norm.input
+
+    def _count_detached(self, lanes: SiteLanes, branch: Value) -> int:
+        within = self._carried(lanes, branch, False) - self._carried(lanes, branch, True)
+        return sum(has_gradient(value) and value.root in within for value in lanes.before)
+
+    def _carried(self, lanes: SiteLanes, branch: Value, by_gradient: bool) -> Set[Value]:
+        """Returns the roots of the lanes before a site that lead to the lanes after it, not by way of the branch.
+        by_gradient: only by values with a gradient."""
+        ends, found = {value.root for value in lanes.before}, set()
+        opened, seen = list(lanes.after), set()
+        while opened:
+            value = opened.pop()
+            is_branch = value.order <= branch.root.order and self.values.branches_of(value)
+            if value in seen or is_branch or value.parameter or by_gradient and not has_gradient(value):
+                continue
+            seen.add(value)
+            if value.root in ends:
+                found.add(value.root)
+            elif value.op is not None:
+                opened += value.op.inputs
+        return found
+
+    def _written(self, total: Value) -> Optional[Value]:
+        """Returns the row that is written into lanes: the last one on all paths from the branches that is no sum."""
+        for value in bottlenecks(total, self.values, branches=True):
+            row, op = as_row(value, self.x), value.root.op
+            is_sum = op is not None and op.name == "add" and any(
+                not self.values.branches_of(v) and not v.parameter and as_row(v, self.x) is not None
+                for v in op.inputs)
+            if row is not None and not is_sum:
+                return row
+        return None
