@@ -16,6 +16,7 @@ from ._library import call
 from .norm_options import NormFields
 
 DTYPES = {"float32": 0, "float64": 1, "bfloat16": 2, "float16": 3}  # addnorm_dtype
+MIXED_DTYPES = {("float32", "bfloat16"): 4, ("float32", "float16"): 5}  # of the stream and the branch
 OVERWRITE = 1  # ADDNORM_GRADIENT_OVERWRITE
 
 NORM = struct.Struct("NiiiiddNd")

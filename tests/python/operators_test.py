@@ -110,6 +110,31 @@ def test_pytorchs_functions_have_the_same_results_and_gradients(monkeypatch):
             torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10, msg=name)
 
 
+@pytest.mark.parametrize("branch_type", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("per_row", [False, True])
+def test_lanes_read_a_16_bit_branch_in_place(monkeypatch, branch_type, per_row):
+    """A float32 stream and a branch of 16 bits, as under autocast: the bits are those of a branch that is converted."""
+    torch.manual_seed(0)
+    shape = (5, 7) if per_row else ()
+    x, f = torch.randn(5, 7, 4, 24), torch.randn(5, 7, 24).to(branch_type)
+    carry, write, d_sum = torch.randn(*shape, 4, 4), torch.randn(*shape, 4), torch.randn(5, 7, 4, 24)
+
+    def run(is_converted):
+        leaves = [t.clone().requires_grad_() for t in (x, f, carry, write)]
+        branch = leaves[1].float() if is_converted else leaves[1]
+        sum, y = at.lanes(leaves[0], branch, *leaves[2:])
+        assert y is None
+        return [sum.detach(), *torch.autograd.grad(sum, leaves, d_sum)]
+
+    expected, seen = run(True), []
+    convert = torch.Tensor.to
+    monkeypatch.setattr(torch.Tensor, "to", lambda t, *args, **kw: (seen.append(t.dtype), convert(t, *args, **kw))[1])
+    found = run(False)
+    assert branch_type not in seen
+    assert found[2].dtype == branch_type
+    assert all(torch.equal(a, b) for a, b in zip(found, expected))
+
+
 def test_lanes_are_their_formula_in_eager_and_compiled_code():
     x, f = torch.randn(4, 2, 16), torch.randn(4, 16)
     carry, write, read = torch.randn(2, 2), torch.randn(2), torch.randn(2)

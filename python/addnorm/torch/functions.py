@@ -14,6 +14,7 @@ from ..norm_options import Norm, NormFields
 from . import operators
 from .autograd import DifferentiableAddNorm, DifferentiableSquash
 from .formula import DEFAULT_EPSILONS, lanes_in_pytorch, norm_in_pytorch, squash_in_pytorch, value_type
+from .struct_kernels import are_mixed
 from .tensors import HAS_CUSTOM_OPERATORS, are_readable, fits, is_compiled, is_recorded
 
 Shape = Tuple[int, ...]
@@ -37,8 +38,8 @@ def add_norm(x: Tensor, branch: Tensor, weight: Tensor | None = None, bias: Tens
              options: Norm = Norm(), shape: int | Sequence[int] | None = None) -> tuple[Tensor, Tensor]:
     """Computes s = x + branch and y = norm(s), in one pass over memory forward and one backward. Returns (y, s).
 
-    x and branch have the same shape. If their types differ, both are converted to the wider one, as in x
-    + branch. Otherwise as norm().
+    x and branch have the same shape. If their types differ, both are converted to the wider one, as in x + branch: the
+    kernels for two types would round y to the branch's type. Otherwise as norm().
     """
     _check_is_tensor("branch", branch)
     return apply(x, branch, weight, bias, _fields(options), _shape(shape))
@@ -165,7 +166,8 @@ def lanes(x: Tensor, branch: Tensor | None, carry: Tensor | None, write: Tensor 
     one sublayer's output to the next one's input in a residual stream of n lanes. Returns (X′, y).
 
     x            (…, n, features), the residual stream
-    branch       (…, features), f, of x's type; None, with write None: nothing is written
+    branch       (…, features), f; another type than x's is converted, except 16 bits for a float32 stream on a
+                 CPU without a read; None, with write None: nothing is written
     carry        (n′, n), A, or one for each row, (…, n′, n); None: X′ = X + b ⊗ f
     write        (n′,), b, or (…, n′)
     read         (n′,), a, or (…, n′); None: y is None
@@ -178,7 +180,8 @@ def lanes(x: Tensor, branch: Tensor | None, carry: Tensor | None, write: Tensor 
     _check_lanes(x, branch, carry, write, read, weight, bias)
     mixes = [None if t is None else t.to(value_type(x)) for t in (carry, write, read, weight, bias)]
     fields = None if options is None else _fields(options)
-    branch = None if branch is None else branch.to(x.dtype)
+    if branch is not None and not (read is None and not x.is_cuda and are_mixed(x, branch)):
+        branch = branch.to(x.dtype)  # the kernels return y in the branch's type
     if not HAS_CUSTOM_OPERATORS or torch.jit.is_tracing():
         return lanes_in_pytorch(x, branch, *mixes, fields)
     sum, y, _ = torch.ops.addnorm.lanes(x, branch, *mixes, *(fields or ("", *Norm().fields[1:])))

@@ -11,10 +11,12 @@ from torch import Tensor
 
 from .._structs import ADD_NORM_BACKWARD, ADD_NORM_FORWARD, LANES_BACKWARD, LANES_FORWARD, OVERWRITE, norm_address
 from .._structs import DTYPES as NUMBERS
+from .._structs import MIXED_DTYPES
 from ..norm_options import NormFields
 from .outputs import Gradients, Mixed, new_gradients, new_like, new_statistics
 
 _DTYPES = {getattr(torch, name): number for name, number in NUMBERS.items()}
+_MIXED = {tuple(getattr(torch, name) for name in names): number for names, number in MIXED_DTYPES.items()}
 _NO_RESIDUAL_OPTIONS = 0, 0, 0, 0, 0.0, 0, 0  # no skip, no gain, no dropout
 
 
@@ -25,6 +27,15 @@ def _address(tensor: Tensor | None) -> int:
 
 def _contiguous(*tensors: Tensor | None) -> Tuple[Optional[Tensor], ...]:
     return tuple(None if t is None else t.contiguous() for t in tensors)
+
+
+def are_mixed(x: Tensor, branch: Tensor) -> bool:
+    """Whether the structs have a type for this stream and this branch, which has 16 bits."""
+    return (x.dtype, branch.dtype) in _MIXED
+
+
+def _types(x: Tensor, branch: Tensor | None) -> int:
+    return _DTYPES[x.dtype] if branch is None else _MIXED.get((x.dtype, branch.dtype), _DTYPES[x.dtype])
 
 
 class StructKernels:
@@ -77,7 +88,7 @@ class StructKernels:
         statistics = None if fields is None else new_statistics(x, 2)
         kept = _contiguous(x, branch, carry, write, read, gamma, beta)
         self._launch("lanes_forward", LANES_FORWARD.pack(
-            LANES_FORWARD.size, _DTYPES[x.dtype], rows, features, *_mix(made, rows, *kept[:5]), _address(sum), 0,
+            LANES_FORWARD.size, _types(x, branch), rows, features, *_mix(made, rows, *kept[:5]), _address(sum), 0,
             norm_address(fields), _address(kept[5]), _address(kept[6]), _address(y), 0, _address(statistics),
             self._threads()), x.device)
         return sum, y, statistics
@@ -94,7 +105,7 @@ class StructKernels:
         kept = _contiguous(x, branch, carry, write, read, gamma, statistics, d_sum, dy)
         of_x, of_branch, *of_others = [_address(t) for t in gradients]
         self._launch("lanes_backward", LANES_BACKWARD.pack(
-            LANES_BACKWARD.size, _DTYPES[x.dtype], OVERWRITE, rows, features, *_mix(made, rows, *kept[:5]),
+            LANES_BACKWARD.size, _types(x, branch), OVERWRITE, rows, features, *_mix(made, rows, *kept[:5]),
             norm_address(fields), *map(_address, kept[5:7]), _address(kept[7]), 0, _address(kept[8]), 0, of_x, 0,
             of_branch, 0, *of_others, _address(workspace), workspace.numel(), self._threads()), x.device)
         return gradients
