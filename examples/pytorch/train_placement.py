@@ -3,7 +3,7 @@
     python3 train_placement.py --placement mhc --steps 300 text.txt
 
 Both models have the same sublayers with the same initial weights, and see the same batches. Without a text file, the
-text is this program's own and that of PyTorch's modules.
+text is this program's own and that of PyTorch's modules. train_placement.ipynb calls the functions of this file.
 """
 
 import argparse
@@ -54,27 +54,42 @@ class GPT(nn.Module):
         return self.head(self.stack(self.tokens(tokens) + self.positions.weight[:tokens.shape[1]]))
 
 
-def batch_of(text, generator):
+def text_of(path=None):
+    """Returns the bytes of a file, or of this program and of PyTorch's modules, as a tensor."""
+    sources = pathlib.Path(__file__).read_text() + inspect.getsource(nn.modules.activation)
+    return torch.tensor(list(path.read_bytes() if path else sources.encode()))
+
+
+def batch_of(text, generator=None):
+    """Returns random windows of the text, and the bytes that follow each of their bytes."""
     starts = torch.randint(len(text) - CONTEXT - 1, (BATCH,), generator=generator)
     windows = torch.stack([text[start:start + CONTEXT + 1] for start in starts])
     return windows[:, :-1], windows[:, 1:]
 
 
-def train(placement, text, args):
-    """Returns the mean loss of each tenth of the training."""
-    torch.manual_seed(args.seed)
-    model = GPT(placement, args.layers)
-    optimizer = torch.optim.AdamW(model.parameters(), args.lr)
-    generator, losses = torch.Generator().manual_seed(args.seed), []
-    for _ in range(args.steps):
+def train(placement, steps=300, *, layers=6, lr=3e-3, seed=0, text=None):
+    """Trains a GPT and returns the loss of each step. text: a tensor of bytes; None: that of text_of()."""
+    torch.manual_seed(seed)
+    model, text = GPT(placement, layers), text_of() if text is None else text
+    optimizer = torch.optim.AdamW(model.parameters(), lr)
+    generator, losses = torch.Generator().manual_seed(seed), []
+    for _ in range(steps):
         tokens, targets = batch_of(text, generator)
         loss = F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    return [sum(part) / len(part) for part in (losses[i:i + args.steps // 10] for i in
-                                               range(0, args.steps // 10 * 10, args.steps // 10))]
+    return losses
+
+
+def print_losses(losses):
+    """Prints the mean loss in each tenth of the training. losses: those of train(), by name."""
+    size = min(map(len, losses.values())) // 10
+    print("steps  " + "  ".join(f"{name:>8}" for name in losses))
+    for end in range(size, 10 * size + 1, size):
+        means = {name: sum(found[end - size:end]) / size for name, found in losses.items()}
+        print(f"{end:5}  " + "  ".join(f"{mean:{max(8, len(name))}.3f}" for name, mean in means.items()))
 
 
 def main():
@@ -88,16 +103,9 @@ def main():
     args = parser.parse_args()
     if args.steps < 10:
         parser.error(f"--steps is {args.steps}, must be at least 10")
-    data = args.text.read_bytes() if args.text else (pathlib.Path(__file__).read_text() + inspect.getsource(
-        nn.modules.activation)).encode()
-    text = torch.tensor(list(data))
-
-    names = list(dict.fromkeys(["pre", args.placement]))
-    losses = [train(name, text, args) for name in names]
-    print("steps  " + "  ".join(f"{name:>8}" for name in names))
-    for i, row in enumerate(zip(*losses)):
-        print(f"{(i + 1) * (args.steps // 10):5}  " + "  ".join(f"{loss:{max(8, len(name))}.3f}"
-                                                                for loss, name in zip(row, names)))
+    text = text_of(args.text)
+    print_losses({name: train(name, args.steps, layers=args.layers, lr=args.lr, seed=args.seed, text=text)
+                  for name in dict.fromkeys(["pre", args.placement])})
 
 
 if __name__ == "__main__":

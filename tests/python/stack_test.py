@@ -6,6 +6,8 @@ import pathlib
 import pickle
 import subprocess
 import sys
+import types
+import unittest.mock
 
 import addnorm
 import pytest
@@ -215,6 +217,25 @@ def test_the_example_trains_a_placement_beside_pre_norm():
     assert all(2 < float(loss) < 7 for line in lines[1:] for loss in line.split()[1:])
 
 
+def test_the_notebook_runs(monkeypatch, capsys):
+    """Runs its cells with few steps and layers, without outputs in the file. Its plot needs no matplotlib here."""
+    folder = pathlib.Path(__file__).parents[2] / "examples" / "pytorch"
+    notebook = json.loads((folder / "train_placement.ipynb").read_text())
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert notebook["nbformat"] == 4 and not any(cell["outputs"] or cell["execution_count"] for cell in cells)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setitem(sys.modules, "matplotlib", types.ModuleType("matplotlib"))
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", unittest.mock.MagicMock())
+    import train_placement
+    monkeypatch.setattr(train_placement.train, "__kwdefaults__", {**train_placement.train.__kwdefaults__, "layers": 1})
+    names = {}
+    for cell in cells:
+        exec("".join(cell["source"]).replace("steps = 300", "steps = 10"), names)
+    assert {name: len(losses) for name, losses in names["losses"].items()} == {"pre": 10, "post": 10, "mhc": 10}
+    printed = capsys.readouterr().out
+    assert printed.split()[:4] == ["steps", "pre", "post", "mhc"] and "no finding" in printed
+
+
 # ---- Arguments -------------------------------------------------------------------------------
 
 
@@ -301,29 +322,30 @@ def test_wrong_types_are_type_errors(make, words):
 
 # ---- The doctor ------------------------------------------------------------------------------
 
-# Arrangements whose sound stacks addnorm.check does not measure completely, or reports, with the reason.
-UNUSUAL = {
-    "plain": "it has no residual, so early gradients vanish",
-    "highway": "a gate multiplies both stream and branch, so that neither has one factor",
-    "orthogonal": "its sums are not measured: the stream enters them through a projection",
-    "frac": "its lanes are parts of the features, which the doctor cannot measure",
-    "mudd": "a sublayer appends its output to the lanes, so there is no sum",
-    "attention-residuals": "a sublayer appends its output to the lanes, so there is no sum",
-    "block-attention-residuals": "most sums are in blocks whose first sublayer has none",
-}
-
-
 def check(model):
     return addnorm.check(model, torch.randint(0, 50, (2, 16)))
 
 
-@pytest.mark.parametrize("placement", [name for name in NAMES if name not in UNUSUAL])
-def test_the_doctor_measures_all_sums_and_finds_nothing(placement):
-    report = check(Decoder(placement))
+def trained(model):
+    """Moves the arrangement's parameters away from their initial values, for which many coefficients are 0 or equal."""
+    with torch.no_grad():
+        for name, parameter in model.stack.named_parameters():
+            if ".sublayers." not in name:
+                parameter.add_(0.1 * torch.randn_like(parameter))
+    return model
+
+
+# Without a residual, "plain" loses its gradients, and each two sublayers are one branch.
+@pytest.mark.parametrize("change", [lambda model: model, trained, lambda model: model.bfloat16()],
+                         ids=["initial", "trained", "bfloat16"])
+@pytest.mark.parametrize("placement", [name for name in NAMES if name != "plain"])
+def test_the_doctor_measures_all_sums_and_finds_nothing(placement, change):
+    model = change(Decoder(placement))
+    report = check(model)
     sums = 3 if placement == "parallel" else 6
     assert f"{sums} of {sums} sums" in str(report)
     assert [f for f in report.findings if f.severity != "note"] == []
-    if len(Decoder(placement).stack.sites[-1].form["read"]["base"]) == 1:
+    if len(model.stack.sites[-1].form["read"]["base"]) == 1:
         assert report.sound
 
 
@@ -333,6 +355,14 @@ def without_skip(site):
 
 def with_gain(site):
     site.form = {**site.form, "gain": {"form": "constant", "initial": 3.0}}
+
+
+def with_write(site):
+    site.write.constants = [3.0 * b for b in site.write.constants]
+
+
+def without_before(site):
+    site.before = None
 
 
 def without_inside(site):
@@ -352,6 +382,13 @@ def without_carry(site):
     site.carried = lambda A, lanes, carried=site.carried: [0 * x for x in carried(A, lanes)]
 
 
+def without_gradient(site):
+    site.run = lambda zs, kwargs, run=site.run: run(zs, kwargs).detach()
+
+
+PLACES = [f"layer {layer}, {kind}" for layer in range(3) for kind in ("attention", "feed-forward")]
+
+
 @pytest.mark.parametrize("placement, plant, rule", [
     ("pre", without_skip, "residual-missing"), ("deepnorm", without_skip, "residual-missing"),
     ("completep", with_gain, "branch-factor"), ("sandwich", without_inside, "norm-misplaced"),
@@ -361,4 +398,24 @@ def test_the_doctor_names_a_planted_bug(placement, plant, rule):
     model = Decoder(placement)
     plant(model.stack.sites[3])
     found = [f for f in check(model).findings if f.rule == rule]
-    assert found and "layer 1, feed-forward" in found[0].where
+    assert found and PLACES[3] in found[0].where
+
+
+def planted():
+    one_lane = {without_skip: "residual-missing", with_gain: "branch-factor", detached: "residual-detached",
+                without_gradient: "branch-detached"}
+    several = {without_carry: "residual-missing", without_before: "norm-misplaced", detached: "residual-detached"}
+    growing = {**several, with_write: "branch-factor"}
+    for placement, bugs in (("highway", one_lane), ("orthogonal", {**one_lane, without_before: "norm-misplaced"}),
+                            ("frac", {**several, without_gradient: "branch-detached"}), ("mudd", growing),
+                            ("dense-former", growing), ("attention-residuals", growing),
+                            ("block-attention-residuals", growing)):
+        yield from ((placement, plant, rule, at) for plant, rule in bugs.items() for at in (0, 3, 5))
+
+
+@pytest.mark.parametrize("placement, plant, rule, at", list(planted()))
+def test_the_doctor_names_a_bug_in_every_layer(placement, plant, rule, at):
+    model = Decoder(placement)
+    plant(model.stack.sites[at])
+    first, *_ = [f for f in check(model).findings if f.severity == "broken"]
+    assert (first.rule, first.where) == (rule, PLACES[at])
