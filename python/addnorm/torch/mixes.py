@@ -103,6 +103,10 @@ SQUASHES: Dict[str, Callable[[Tensor], Tensor]] = {"none": lambda x: x, "tanh": 
 class Mix(nn.Module):
     """Computes the to × from numbers of a weighted sum: map(base + scale·act(weight·N(source)))."""
 
+    base: Optional[nn.Parameter]
+    scale: Optional[nn.Parameter]
+    weight: Optional[nn.Parameter]
+
     def __init__(self, form: Form, **factory: Any) -> None:
         super().__init__()
         self.form, self.source = form, form["source"]
@@ -118,8 +122,8 @@ class Mix(nn.Module):
     def reset_parameters(self) -> None:
         """Sets the initial values. The weights are 0, so the numbers are map(base) for every token."""
         with torch.no_grad():
-            for k, i in enumerate(self.learned):
-                self.base[k] = self.constants[i]
+            if self.base is not None:
+                self.base.copy_(torch.tensor([self.constants[i] for i in self.learned], dtype=torch.float64))
             if self.scale is not None:
                 self.scale.fill_(self.form["scale"])
             if self.weight is not None:

@@ -96,6 +96,11 @@ class DyT(_Converted):
     weight and bias have `features` values, initially 1 and 0; alpha has one value.
     """
 
+    initial_alpha: float
+    alpha: nn.Parameter
+    weight: nn.Parameter
+    bias: nn.Parameter
+
     def __init__(self, features: int, alpha: float = 0.5, *, device: Any = None,
                  dtype: torch.dtype | None = None) -> None:
         super().__init__()

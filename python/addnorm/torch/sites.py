@@ -54,6 +54,9 @@ def reset(*modules: Optional[nn.Module]) -> None:
 class Read(nn.Module):
     """Computes z = a·R(X), where R normalizes the last lane, or nothing. The exit of a stream is a read alone."""
 
+    hidden: Optional[nn.Parameter]
+    last_lane: Optional[nn.Module]
+
     def __init__(self, form: Form, norm: NormMaker, **factory: Any) -> None:
         super().__init__()
         self.form = form
@@ -193,8 +196,10 @@ class Site(Read):
         return self.numbers(stream, self.read, self.carry, self.write)
 
     def _factor(self, name: str) -> Number:
-        value: Number = self.form[name]["initial"] if getattr(self, name) is None else getattr(self, name)
-        return abs(value) if self.form[name]["form"] == "learned-magnitudes" else value
+        learned: Optional[Tensor] = getattr(self, name)
+        if learned is None:
+            return float(self.form[name]["initial"])
+        return learned.abs() if self.form[name]["form"] == "learned-magnitudes" else learned
 
     def run(self, zs: List[Tensor], kwargs: Dict[str, Any]) -> Tensor:
         """Returns u, after dropout and stochastic depth."""

@@ -32,26 +32,29 @@ class SiteLanes:
         return [value for value in self.after if value.root not in known]
 
     @classmethod
-    def of(cls, call: Leave) -> SiteLanes:
+    def of(cls, call: Leave, site: Site) -> SiteLanes:
         """The arguments of a site are its lanes and those before the previous site; its results are alike."""
-        form = call.module.form
-        count = 1 if call.module.is_stacked else form["lanes"]
+        form = site.form
+        count = 1 if site.is_stacked else form["lanes"]
         return cls(call.inputs[:count], call.outputs[:len(call.outputs) - count or None], form["parts"],
                    form["changes"] != "all")
 
 
-def ends_site(event: Event) -> bool:
-    return isinstance(event, Leave) and isinstance(event.module, Site)
+def site_of(event: Event) -> Optional[Site]:
+    """Returns the site whose call an event ends, or None."""
+    module = event.module if isinstance(event, Leave) else None
+    return module if isinstance(module, Site) else None
 
 
 def find_site(events: List[Event], begin: int, end: int) -> Optional[Leave]:
     """Returns the first site that ended between two events, if its stack has lanes that a search by shapes does not
     find."""
-    first = next((event for event in events[begin:end] if ends_site(event)), None)
+    first = next((event for event in events[begin:end] if isinstance(event, Leave) and site_of(event)), None)
     if first is None:
         return None
     stack = parent_of(parent_of(first.name))
-    forms = [event.module.form for event in events if ends_site(event) and is_within(event.name, stack)]
+    calls = [event for event in events if isinstance(event, Leave) and is_within(event.name, stack)]
+    forms = [site.form for site in map(site_of, calls) if site is not None]
     is_other = any(form["changes"] != "all" or form["parts"] > 1 or form["lanes"] > 1 and form["after"] != "nothing"
                    for form in forms)
     return first if is_other else None
@@ -79,15 +82,16 @@ class SiteFlow(Flow):
     def __init__(self, events: Iterable[Event], first: Leave) -> None:
         """events: those of the pass. first: the first site of the stream."""
         ended = [event for event in events if isinstance(event, Leave)]
-        self._sublayers = [f"{event.name}.sublayers" for event in ended if ends_site(event)]
+        self._sublayers = [f"{event.name}.sublayers" for event in ended if site_of(event)]
         values = StreamValues(next(event.inputs[0] for event in ended if event.name == f"{first.name}.sublayers.0"))
         super().__init__(values, SiteNorms(values, {e.name for e in ended if isinstance(e.module, Read)}))
         for value in first.inputs:
             self.values.set(value, STREAM)
 
     def take(self, event: Union[Op, Leave], place: Place) -> None:
-        if isinstance(event, Leave) and ends_site(event):
-            self._end_site(event, SiteLanes.of(event))
+        site = site_of(event)
+        if isinstance(event, Leave) and site is not None:
+            self._end_site(event, SiteLanes.of(event, site))
         else:
             super().take(event, place)
 
@@ -121,9 +125,9 @@ class SiteFlow(Flow):
         branches = self.values.list(ended)
         read = min((linear for b in branches for linear in b.linears), key=lambda linear: linear.op.order).input
         norm = self.norms.at(read)
-        is_before = norm is not None and is_within(norm.module, f"{call.name}.before")
+        row = norm.input if norm is not None and is_within(norm.module, f"{call.name}.before") else read
         lanes.detached = self._count_detached(lanes, branch)
-        self.sums.end(Sum(changed[0], norm.input if is_before else read, branch, branches, lanes))
+        self.sums.end(Sum(changed[0], row, branch, branches, lanes))
         self.values.settle_made_of(ended, branch.order)
         for value in (*lanes.after, *call.outputs):
             self.values.set(value, STREAM)

@@ -13,7 +13,7 @@ from .lane_flow import LaneFlow, find_lanes, reads_otherwise
 from .layers import Element, LayerRun, RunFinder
 from .names import is_norm
 from .parts import Norm, Sum
-from .site_flow import SiteFlow, ends_site, find_site
+from .site_flow import SiteFlow, find_site, site_of
 from .sublayers import Arranger, Sublayer, is_made_of
 from .values import features_last
 
@@ -101,7 +101,7 @@ class StreamFinder:
     def _listen(self, flow: Flow, begin: int, end: int) -> None:
         for event, place in zip(self._graph.events[begin:end], self._layers.places[begin:end]):
             if isinstance(event, Op) or isinstance(event, Leave) and (
-                    is_norm(event.name, event.module) or isinstance(flow, SiteFlow) and ends_site(event)):
+                    is_norm(event.name, event.module) or isinstance(flow, SiteFlow) and site_of(event)):
                 flow.take(event, place)
 
     def _leave_layer(self, event: Leave) -> None:

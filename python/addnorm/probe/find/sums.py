@@ -179,7 +179,9 @@ class SumFinder:
         """Recognizes f − ⟨f, x⟩/⟨x, x⟩·x, the part of the branch f that is orthogonal to the stream. It is still a
         branch. kept: the multiple of x."""
         branch = next(v for v in inputs if v is not kept)
-        if total.op is None or total.op.name == "lerp" or total.op.name == "sub" and branch is not inputs[0]:
+        factor = next((v for v in kept.root.op.inputs if v is not stream), stream)
+        is_row_wise = factor.tensor.numel() * stream.shape[-1] == stream.tensor.numel()
+        if not is_row_wise or total.op.name == "lerp" or total.op.name == "sub" and branch is not inputs[0]:
             return False
         f, x, found = (wide(v.numbers).reshape(-1, stream.shape[-1]) for v in (branch, stream, kept))
         along = (f * x).sum(-1, keepdim=True) / x.square().sum(-1, keepdim=True).clamp(min=1e-300) * x
