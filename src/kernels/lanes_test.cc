@@ -686,6 +686,32 @@ TEST(LanesForward, TakesNoRows) {
   }
 }
 
+/// The workspace holds the terms of all gradients with any numbers of lanes, and nothing is written
+/// behind it. One value less is refused.
+TEST(LanesWorkspace, IsAsLargeAsLanesWorkspaceSays) {
+  constexpr std::size_t kGuards = 4096;
+  for (const Shape& shape :
+       {Shape{.n = 16, .q = 16, .carried = 16, .k = 16, .norm = std::nullopt},
+        {.rows = 300, .n = 16, .q = 16, .carried = 16, .norm = NormKind::kLayer},
+        {.n = 2, .q = 16, .carried = 16, .k = 16, .norm = std::nullopt},
+        {.n = 16, .q = 1, .carried = 2, .k = 16, .norm = std::nullopt},
+        {.n = 40, .q = 0, .carried = 0, .k = 16, .norm = std::nullopt}}) {
+    SCOPED_TRACE(shape.text());
+    Case<float, float> c(shape);
+    const std::size_t size = c.workspace.size();
+    c.workspace.resize(size + kGuards, 7.0F);
+    LanesBackward<float> args = c.backward();
+    args.workspace = args.workspace.first(size);
+    lanes_forward(c.forward());
+    lanes_backward(args);
+    EXPECT_EQ(std::count(c.workspace.begin() + size, c.workspace.end(), 7.0F), kGuards);
+    args.workspace = args.workspace.first(size - 1);
+    EXPECT_THAT([&] { lanes_backward(args); },
+                ThrowsMessage<Error>(HasSubstr(fmt::format(
+                    "workspace has {} values, must have at least {}", size - 1, size))));
+  }
+}
+
 struct Mistake {
   const char* message;
   std::function<void(LanesBackward<float>&)> make;
@@ -702,6 +728,7 @@ TEST(LanesErrors, NameTheArgumentThatIsWrong) {
       {"the lane stride of x is 3", [](auto& a) { a.forward.x.lane_stride = 3; }},
       {"more than there is memory",
        [](auto& a) { a.forward.x.lane_stride = std::size_t{1} << 61; }},
+      {"more than there is memory", [](auto& a) { a.forward.x.row_stride = std::size_t{1} << 61; }},
       {"carry has 3 columns, must have a multiple of the 4 lanes of x",
        [&](auto& a) { a.forward.carry.cols = 3; }},
       {"X′ has 17 lanes, must have at most 16", [&](auto& a) { a.forward.carry = mix17; }},
@@ -744,6 +771,8 @@ TEST(LanesErrors, NameTheArgumentThatIsWrong) {
   const Mistake of_forward[] = {
       {"sum is absent, must be 7 × 4 × 37", [](auto& a) { a.forward.sum = {}; }},
       {"sum is 7 × 3 × 37", [](auto& a) { a.forward.sum.lanes = 3; }},
+      {"the lane stride of sum is 0, must be at least its 37 features",
+       [](auto& a) { a.forward.sum.lane_stride = 0; }},
       {"x and sum overlap, but differ in first element, stride or type",
        [](auto& a) {
          a.forward.sum.data = const_cast<float*>(a.forward.x.data);
@@ -763,6 +792,8 @@ TEST(LanesErrors, NameTheArgumentThatIsWrong) {
       {"d_sum is 7 × 3 × 37", [](auto& a) { a.d_sum.lanes = 3; }},
       {"dy is absent", [](auto& a) { a.dy = {}; }},
       {"dx is absent, must be 7 × 4 × 37", [](auto& a) { a.dx = {}; }},
+      {"the lane stride of dx is 0, must be at least its 37 features",
+       [](auto& a) { a.dx.lane_stride = 0; }},
       {"d_sum and dx overlap, but differ in first element, stride or type",
        [](auto& a) {
          a.dx.data = const_cast<float*>(a.d_sum.data);
