@@ -714,6 +714,7 @@ TEST(AddNormErrors, ForwardNamesTheArgumentThatIsWrong) {
       {"epsilon is -1", [](auto& o, auto&) { o.epsilon = -1; }},
       {"epsilon is nan", [](auto& o, auto&) { o.epsilon = NAN; }},
       {"epsilon is inf", [](auto& o, auto&) { o.epsilon = INFINITY; }},
+      {"epsilon is 1e+31, must be at most 1e+30", [](auto& o, auto&) { o.epsilon = 1e31; }},
       {"output_scale is nan", [](auto& o, auto&) { o.output_scale = NAN; }},
       {"statistics are given, which is for kBatch alone",
        [](auto&, auto& a) { a.statistics_from = StatisticsFrom::kGiven; }},
@@ -782,6 +783,65 @@ TEST(AddNormErrors, BackwardNamesTheArgumentThatIsWrong) {
     EXPECT_THAT([&] { add_norm_backward(options, args); },
                 ThrowsMessage<Error>(HasSubstr(message)));
   }
+}
+
+TEST(AddNormErrors, AWorkspaceOfOneValueLessIsRefused) {
+  for (const NormKind kind : testing::kAllKinds) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    for (const auto wanted : {&NormCase<float>::d_gamma, &NormCase<float>::d_beta}) {
+      const bool of_rows = normalizes_rows(kind);
+      NormCase<float> c({.kind = kind}, {of_rows ? 300u : 5u, 6, of_rows ? 1u : 7u});
+      c.run();
+      (wanted == &NormCase<float>::d_gamma ? c.d_beta : c.d_gamma).clear();
+      EXPECT_NO_THROW(c.backward());
+      const std::size_t needed = c.workspace.size();
+      c.workspace.pop_back();
+      EXPECT_THAT([&] { c.backward(); },
+                  ThrowsMessage<Error>(HasSubstr(fmt::format(
+                      "workspace has {} values, must have at least {}", needed - 1, needed))));
+    }
+  }
+}
+
+/// The first eight of nine equal rows may go through a loop in registers, the last one does not.
+/// All must have the same bits, the signs of zeros included: −0 + 0 is 0, so a loop must not add a
+/// zero where another adds nothing. An absent β and an absent residual gradient add nothing.
+TEST(AddNormZeros, HaveTheSameSignInEveryLoop) {
+  constexpr std::size_t kRows = 9;
+  for (const std::string& set : testing::all_instruction_sets()) {
+    use_instruction_set(set);
+    for (const NormKind kind : kRowKinds) {
+      for (const std::size_t cols : {2, 3, 8, 16, 32, 33, 64, 100, 1100}) {
+        for (const auto& [first, others] :
+             {std::pair{1.0F, 1.0F}, {-0.0F, -0.0F}, {1.0F, -0.0F}, {-1.0F, 0.0F}}) {
+          SCOPED_TRACE(fmt::format("{}, kind {}, {} features, {}, then {}", set,
+                                   static_cast<int>(kind), cols, first, others));
+          Matrix<float> x(kRows, cols), y(kRows, cols), zero(kRows, cols), dx(kRows, cols);
+          for (std::size_t r = 0; r < kRows; ++r) {
+            std::ranges::fill(x.view().row(r), others);
+            x(r, 0) = first;
+          }
+          std::vector<NormStatistics<float>> statistics(kRows);
+          const std::vector<float> gamma(cols, -1.0F);
+          const NormOptions options{.kind = kind};
+          add_norm_forward<float>(options, {.add = {.x = x}, .y = y, .statistics = statistics});
+          add_norm_backward<float>(
+              options, {.s = x, .statistics = statistics, .gamma = gamma, .dy = zero, .dx = dx});
+          const std::span all(statistics);
+          for (std::size_t r = 0; r < kRows; ++r) {
+            SCOPED_TRACE(r);
+            EXPECT_TRUE(same_bits(y.view().row(r), y.view().row(kRows - 1)));
+            EXPECT_TRUE(same_bits(dx.view().row(r), dx.view().row(kRows - 1)));
+            EXPECT_EQ(std::memcmp(&all[r], &all[kRows - 1], sizeof all[r]), 0);
+            if (kind != NormKind::kRms) continue;
+            EXPECT_EQ(std::signbit(y(r, 1)), std::signbit(others)) << "y = x/deviation";
+            EXPECT_EQ(std::signbit(dx(r, 0)), first > 0) << "dx = (−0 − 0·first)/deviation";
+          }
+        }
+      }
+    }
+  }
+  use_instruction_set(testing::all_instruction_sets().front());
 }
 
 }  // namespace
