@@ -34,6 +34,20 @@ reference::Shape shape_of(NormKind kind, std::size_t size) {
   }
 }
 
+/// A shape whose sets hold three values each, fewer than the first values from which a shift comes.
+reference::Shape shape_of_three(NormKind kind) {
+  switch (kind) {
+    case NormKind::kBatch:
+      return {3, 5, 1};
+    case NormKind::kInstance:
+      return {3, 2, 3};
+    case NormKind::kGroup:
+      return {2, 6, 1};
+    default:
+      return {5, 3, 1};
+  }
+}
+
 /// Checks the promised bounds without γ and β, whose roundings would add to the error.
 void expect_right(NormCase<float> c, double y_bound, double dx_bound) {
   c.gamma.clear();
@@ -190,6 +204,30 @@ TEST(Numerics, ConstantSetsGiveExactlyBeta) {
   }
 }
 
+// The reciprocal of such an ε exceeds float32, and 0·∞ would be NaN. In float32 the last two are 0.
+TEST(Numerics, ConstantSetsGiveExactlyBetaHoweverSmallEpsilonIs) {
+  for (const NormKind kind : kAllKinds) {
+    for (const EpsilonAt at : {EpsilonAt::kVariance, EpsilonAt::kDeviation}) {
+      for (const double epsilon : {1e-20, 1e-38, 1e-40, 1e-44, 1e-50, 1e-300}) {
+        for (const float value : {0.0F, 3.0F}) {
+          if (kind == NormKind::kRms && value != 0) continue;  // kRms does not centre
+          SCOPED_TRACE(fmt::format("kind {}, epsilon {} at {}, value {}", static_cast<int>(kind),
+                                   epsilon, static_cast<int>(at), value));
+          NormOptions options = options_of(kind);
+          options.epsilon = epsilon;
+          options.epsilon_at = at;
+          NormCase<float> c(options, shape_of(kind, 64));
+          std::ranges::fill(c.x, value);
+          c.forward();
+          for (std::size_t i = 0; i < c.y.size(); ++i) {
+            ASSERT_EQ(c.y[i], c.beta[i / c.shape.positions % c.shape.channels]);
+          }
+        }
+      }
+    }
+  }
+}
+
 /// Returns which values of x are normalized together with value `at`.
 std::vector<bool> set_of(const NormCase<float>& c, std::size_t at) {
   NormCase<double> probe(c.options, c.shape);
@@ -205,9 +243,15 @@ std::vector<bool> set_of(const NormCase<float>& c, std::size_t at) {
 TEST(Numerics, NanAndInfinityStayInTheirSet) {
   for (const NormKind kind : kAllKinds) {
     for (const float poison : {NAN, INFINITY, -INFINITY}) {
-      for (const std::size_t at : {0, 40, 100}) {
+      for (const auto& [shape, at] : {std::pair{shape_of(kind, 40), 0},
+                                      {shape_of(kind, 40), 40},
+                                      {shape_of(kind, 40), 100},
+                                      {shape_of_three(kind), 0},
+                                      {shape_of_three(kind), 1},
+                                      {shape_of_three(kind), 3},
+                                      {shape_of_three(kind), 6}}) {
         SCOPED_TRACE(fmt::format("kind {}, {} at {}", static_cast<int>(kind), poison, at));
-        const NormCase<float> fresh(options_of(kind), shape_of(kind, 40));
+        const NormCase<float> fresh(options_of(kind), shape);
         NormCase<float> good = fresh, bad_x = fresh, bad_dy = fresh;
         bad_x.x[at] = poison;
         bad_dy.dy[at] = poison;
@@ -315,6 +359,9 @@ TEST(Numerics, TinyValuesAreRightWhereEpsilonIsTinyToo) {
   for (const auto& [epsilon, at, size] : {Tiny{1e-30, EpsilonAt::kDeviation, 1e-25},
                                           {1e-38, EpsilonAt::kDeviation, 1e-22},
                                           {1e-40, EpsilonAt::kDeviation, 1e-25},
+                                          {9e-32, EpsilonAt::kVariance, 1e-36},
+                                          {9e-32, EpsilonAt::kVariance, 1e-42},
+                                          {1e-36, EpsilonAt::kVariance, 1e-42},
                                           {1e-50, EpsilonAt::kVariance, 1e-25},
                                           {1e-60, EpsilonAt::kVariance, 1e-30},
                                           {1e-70, EpsilonAt::kVariance, 1e-30}}) {
