@@ -685,6 +685,41 @@ TYPED_TEST(AddNormOfWideRows, GivesTheBitsOfARowAloneWhateverTheScalesOfOthers) 
   }
 }
 
+/// A thread's memory holds s of some rows, γ and β beside each other. Plans that stage more rows,
+/// or wider ones, than there is room for would overwrite a γ or β that is made there.
+TEST(AddNormStaging, KeepsWideRowsApartFromParameters) {
+  constexpr std::size_t kRows = 9;
+  TorchGenerator generator{5};
+  for (const std::size_t cols : {1024, 2048, 4096, 16384, 20480, 33792}) {
+    const Matrix<float> x = random_matrix<float>(generator, kRows, cols);
+    const Matrix<float> branch = random_matrix<float>(generator, kRows, cols);
+    const std::vector<float> gamma = random_vector<float>(generator, cols);
+    const auto run = [&](bool with_gamma, bool with_sum) {
+      Matrix<float> sum(kRows, cols), y(kRows, cols);
+      AddNormForward<float> args{.add = {.x = x, .branch = branch}, .y = y};
+      if (with_gamma) args.gamma = gamma;
+      if (with_sum) args.sum = sum;
+      add_norm_forward<float>({.gamma_form = GammaForm::kOnePlus}, args);
+      std::vector<float> both(y.flat().begin(), y.flat().end());
+      both.insert(both.end(), sum.flat().begin(), sum.flat().end());
+      return both;
+    };
+    for (const bool with_gamma : {false, true}) {
+      for (const bool with_sum : {false, true}) {
+        SCOPED_TRACE(fmt::format("{} features, gamma {}, sum {}", cols, with_gamma, with_sum));
+        use_caches(std::size_t{1} << 40);
+        const std::vector<float> expected = run(with_gamma, with_sum);
+        use_caches(1024);
+        EXPECT_TRUE(same_bits(run(with_gamma, with_sum), expected)) << "non-temporal stores";
+        use_this_machine();
+        force_plan(Plan{.loop = Loop::kTwoPass, .rows = 4, .software_pipelined = true});
+        EXPECT_TRUE(same_bits(run(with_gamma, with_sum), expected)) << "software-pipelined";
+        force_plan({});
+      }
+    }
+  }
+}
+
 TEST(AddNormGradient, EqualsCentralDifferencesForEveryOption) {
   for (const NormKind kind : kRowKinds) {
     for (const NormOptions& options : every_option(kind)) {

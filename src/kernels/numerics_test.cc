@@ -4,6 +4,8 @@
 #include <omp.h>
 #include <rapidcheck/gtest.h>
 
+#include "addnorm/matrix.h"
+#include "kernels/constant_block.h"
 #include "support/norm_case.h"
 
 namespace addnorm::kernels {
@@ -112,6 +114,59 @@ TEST(Numerics, AMillionValuesKeepTheirMean) {
   c.beta.clear();
   c.forward();
   EXPECT_LE(max_error(c.y, c.expected().y), 2e-6);
+}
+
+// Statistics begin with the mean of the first values. Moments about a number that is 1000 standard
+// deviations away would lose 15 of 24 bits.
+TEST(Numerics, AMillionValuesMayBeFarFromTheFirst) {
+  NormCase<float> c({}, {1, 1'000'000}, {0, 1});
+  for (std::size_t i = 0; i < 32; ++i) c.x[i] += 1000;
+  c.gamma.clear();
+  c.beta.clear();
+  c.forward();
+  EXPECT_LE(relative_error(c.y, c.expected().y), 2e-6);
+}
+
+// The squares of each later stretch are 0.4 of the last bit of the first one's, so that plain sums
+// would lose them all: 6e-6 of the total.
+TEST(Numerics, StretchesAreNotLostBesideALargerOne) {
+  constexpr std::size_t kStretches = 128;
+  Matrix<float> x(1, kStretches * kStretch);
+  const float small = 0x1p-12F * std::sqrt(0.8F);
+  std::ranges::fill(x.flat(), small);
+  std::ranges::fill(x.flat().first(kStretch), 1.0F);
+  NormStatistics<float> found;
+  add_norm_forward<float>({.kind = NormKind::kRms, .epsilon = 0},
+                          {.add = {.x = x}, .y = x, .statistics = {&found, 1}});
+  const double expected = (1 + (kStretches - 1) * double{small} * small) / kStretches;
+  EXPECT_NEAR(found.variance / expected, 1, 5e-7);
+}
+
+// Values that differ in their last bit only. The rounding error of their sum exceeds their
+// deviation, so their mean is known only as the sum of two numbers. The reference gets the
+// differences, because its own sums would round too.
+TEST(Numerics, NeighboursInFloat32AreNormalizedLikeOtherValues) {
+  constexpr float kValue = 0x1.234566p10F, kNext = 0x1.234568p10F;
+  for (const NormKind kind : kAllKinds) {
+    if (kind == NormKind::kRms) continue;  // kRms does not centre
+    for (const std::size_t size : {768, 20'000}) {
+      for (const std::size_t period : {2, 101}) {
+        SCOPED_TRACE(
+            fmt::format("kind {}, {} values, 1 in {}", static_cast<int>(kind), size, period));
+        NormCase<float> c(options_of(kind), shape_of(kind, size));
+        c.options.epsilon = 0;
+        for (std::size_t i = 0; i < c.x.size(); ++i) {
+          c.x[i] = i * 7 % 12'289 % period == 1 ? kNext : kValue;
+        }
+        c.gamma.clear();
+        c.beta.clear();
+        c.forward();
+        reference::Norm differences = c.reference();
+        for (double& x : differences.x) x -= kValue;
+        EXPECT_LE(relative_error(c.y, reference::norm_forward(differences).y), 2e-6);
+      }
+    }
+  }
 }
 
 // The error of plain sums over a row's blocks grows with the row: for a million values dx had an
