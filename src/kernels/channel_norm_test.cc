@@ -175,6 +175,18 @@ TYPED_TEST(ChannelNorm, AddsTheResidualAsTheSeparateCallsDo) {
   }
 }
 
+TYPED_TEST(ChannelNorm, NoChannelsAreNoWork) {
+  using T = TypeParam;
+  for (const NormKind kind : {NormKind::kBatch, NormKind::kInstance}) {
+    T untouched = 9;
+    const MatrixView<T> none(&untouched, 5, 0);
+    add_norm_forward<T>({.kind = kind}, {.add = {.x = none}, .y = none});
+    add_norm_backward<T>({.kind = kind}, {.s = none, .dy = none, .dx = none});
+    EXPECT_EQ(untouched, 9);
+    EXPECT_EQ(norm_workspace({.kind = kind}, 5, 0, 3), 0U);
+  }
+}
+
 /// Rows that only the residual sum reads or writes may have gaps.
 TYPED_TEST(ChannelNorm, RowsOfTheResidualMayStandApart) {
   using T = TypeParam;

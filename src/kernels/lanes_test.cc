@@ -677,6 +677,71 @@ TEST(LanesForward, CopiesWhatIsReadAlone) {
   EXPECT_EQ(copy.values, c.x.values);
 }
 
+/// −0·1 is −0, and sums of −0 are −0 unless something else is added.
+TEST(LanesForward, AddsNoZeroToProducts) {
+  for (const std::size_t n : {1, 2, 4, 9, 16, 40}) {
+    for (const bool carries : {false, true}) {
+      if (carries && n > 16) continue;
+      SCOPED_TRACE(fmt::format("{} lanes, carried {}", n, carries));
+      Case<float, float> c({.n = n, .q = 0, .carried = carries ? n : 0, .norm = std::nullopt});
+      c.carry.fill(1);
+      c.read.fill(1);
+      c.x.for_each([](float& value) { value = -0.0F; });
+      c.dy.for_each([](float& value) { value = -0.0F; });
+      LanesBackward<float> args = c.backward();
+      args.d_sum = {};
+      lanes_forward(c.forward());
+      lanes_backward(args);
+      for (const float y : c.y.values) ASSERT_TRUE(y == 0 && std::signbit(y));
+      for (const float dx : c.dx.values) ASSERT_TRUE(dx == 0 && std::signbit(dx));
+    }
+  }
+}
+
+/// Non-temporal stores need aligned lanes, not only aligned rows.
+TEST(LanesForward, MayHaveRowsThatBeginLinesAndLanesThatDoNot) {
+  constexpr std::size_t kRows = 5, kLanes = 4, kFeatures = 32, kLane = 36;
+  static_assert(kLanes * kLane * sizeof(float) % 64 == 0 && kLane * sizeof(float) % 64 != 0);
+  TorchGenerator generator{7};
+  Matrix<float> x = testing::random_matrix<float>(generator, kRows, kLanes * kLane);
+  Matrix<float> d_sum = testing::random_matrix<float>(generator, kRows, kLanes * kLane);
+  Matrix<float> branch = testing::random_matrix<float>(generator, kRows, kFeatures);
+  Matrix<float> carry = testing::random_matrix<float>(generator, 1, kLanes * kLanes);
+  Matrix<float> mix = testing::random_matrix<float>(generator, 1, kLanes);
+  const auto run = [&](std::size_t last_level) {
+    use_caches(last_level);
+    Matrix<float> sum(kRows, kLanes * kLane), dx(kRows, kLanes * kLane);
+    Matrix<float> y(kRows, kFeatures), d_branch(kRows, kFeatures);
+    const auto lanes = [&](Matrix<float>& values) {
+      return LanesView<float>{values.data(), kRows, kLanes, kFeatures, kLanes * kLane, kLane};
+    };
+    const auto one = [&](Matrix<float>& values) {
+      return LanesView<float>{values.data(), kRows, 1, kFeatures};
+    };
+    const LanesForward<float> forward{.x = lanes(x),
+                                      .branch = one(branch),
+                                      .carry = carry.view(),
+                                      .write = mix.view(),
+                                      .sum = lanes(sum),
+                                      .read = mix.view(),
+                                      .y = one(y)};
+    lanes_forward(forward);
+    lanes_backward<float>({.forward = forward,
+                           .d_sum = lanes(d_sum),
+                           .dy = one(branch),
+                           .dx = lanes(dx),
+                           .d_branch = one(d_branch)});
+    use_this_machine();
+    std::vector<float> all;
+    for (const Matrix<float>* result : {&sum, &y, &dx, &d_branch}) {
+      const auto flat = result->flat();
+      all.insert(all.end(), flat.begin(), flat.end());
+    }
+    return all;
+  };
+  EXPECT_TRUE(same_bits(run(64), run(std::size_t{1} << 40)));
+}
+
 TEST(LanesForward, TakesNoRows) {
   for (const Mixes mixes : {Mixes::kSame, Mixes::kPerRow}) {
     Case<float, float> c({.rows = 0, .mixes = mixes});
