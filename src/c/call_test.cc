@@ -318,6 +318,31 @@ TEST(CStructs, OfOlderVersionsGetDefaults) {
   EXPECT_EQ(c.y[0], 1);  // 2/√4: ε is 0
 }
 
+/// Norms of rows have γ and β for each feature, so they take any number of positions.
+TEST(CNorms, OfRowsDoNotLookAtPositions) {
+  for (const addnorm_norm_kind kind :
+       {ADDNORM_LAYER_NORM, ADDNORM_RMS_NORM, ADDNORM_DYT, ADDNORM_DERF}) {
+    const std::vector<float> x{1, -2, 3, 5, 0.5, -1, 7, 2}, gamma{1, 2, 3, 4}, beta{4, 3, 2, 1};
+    const addnorm_norm_options norm = addnorm_norm(kind);
+    const auto y_of = [&](std::size_t positions) {
+      std::vector<float> y(8);
+      const addnorm_add_norm_forward_args args{.size = sizeof args,
+                                               .rows = 2,
+                                               .features = 4,
+                                               .norm = &norm,
+                                               .add = {.x = x.data()},
+                                               .gamma = gamma.data(),
+                                               .beta = beta.data(),
+                                               .y = y.data(),
+                                               .positions = positions};
+      EXPECT_EQ(addnorm_add_norm_forward(&args), ADDNORM_OK) << addnorm_last_error();
+      return y;
+    };
+    EXPECT_EQ(y_of(2), y_of(1)) << kind;
+    EXPECT_EQ(y_of(4), y_of(0)) << kind;
+  }
+}
+
 TEST(CStructs, OfNewerVersionsAreTakenWhereTheyAskForNothingNew) {
   struct Newer {
     addnorm_add_norm_forward_args known;

@@ -72,6 +72,15 @@ TYPED_TEST(ActivationTest, LargeValuesHaveTheirLimitsAndNanStays) {
   EXPECT_EQ(value<T>(Activation::kRelu, -INFINITY), 0);
 }
 
+// The formula has no slope there; PyTorch's is 0.
+TYPED_TEST(ActivationTest, TheSlopeOfReluIsZeroAtZero) {
+  using T = TypeParam;
+  EXPECT_EQ(derivative<T>(Activation::kRelu, T{0}), 0);
+  EXPECT_EQ(derivative<T>(Activation::kRelu, T{-0.0}), 0);
+  EXPECT_EQ(derivative<T>(Activation::kRelu, std::numeric_limits<T>::denorm_min()), 1);
+  EXPECT_EQ(derivative<T>(Activation::kRelu, -std::numeric_limits<T>::denorm_min()), 0);
+}
+
 TEST(ActivationErrors, NameTheArgumentThatIsWrong) {
   Matrix<float> x(3, 4), small(2, 2);
   const MatrixView<const float> in = x;

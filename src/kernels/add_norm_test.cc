@@ -685,6 +685,41 @@ TYPED_TEST(AddNormOfWideRows, GivesTheBitsOfARowAloneWhateverTheScalesOfOthers) 
   }
 }
 
+/// A thread's memory holds s of some rows, γ and β beside each other. Plans that stage more rows,
+/// or wider ones, than there is room for would overwrite a γ or β that is made there.
+TEST(AddNormStaging, KeepsWideRowsApartFromParameters) {
+  constexpr std::size_t kRows = 9;
+  TorchGenerator generator{5};
+  for (const std::size_t cols : {1024, 2048, 4096, 16384, 20480, 33792}) {
+    const Matrix<float> x = random_matrix<float>(generator, kRows, cols);
+    const Matrix<float> branch = random_matrix<float>(generator, kRows, cols);
+    const std::vector<float> gamma = random_vector<float>(generator, cols);
+    const auto run = [&](bool with_gamma, bool with_sum) {
+      Matrix<float> sum(kRows, cols), y(kRows, cols);
+      AddNormForward<float> args{.add = {.x = x, .branch = branch}, .y = y};
+      if (with_gamma) args.gamma = gamma;
+      if (with_sum) args.sum = sum;
+      add_norm_forward<float>({.gamma_form = GammaForm::kOnePlus}, args);
+      std::vector<float> both(y.flat().begin(), y.flat().end());
+      both.insert(both.end(), sum.flat().begin(), sum.flat().end());
+      return both;
+    };
+    for (const bool with_gamma : {false, true}) {
+      for (const bool with_sum : {false, true}) {
+        SCOPED_TRACE(fmt::format("{} features, gamma {}, sum {}", cols, with_gamma, with_sum));
+        use_caches(std::size_t{1} << 40);
+        const std::vector<float> expected = run(with_gamma, with_sum);
+        use_caches(1024);
+        EXPECT_TRUE(same_bits(run(with_gamma, with_sum), expected)) << "non-temporal stores";
+        use_this_machine();
+        force_plan(Plan{.loop = Loop::kTwoPass, .rows = 4, .software_pipelined = true});
+        EXPECT_TRUE(same_bits(run(with_gamma, with_sum), expected)) << "software-pipelined";
+        force_plan({});
+      }
+    }
+  }
+}
+
 TEST(AddNormGradient, EqualsCentralDifferencesForEveryOption) {
   for (const NormKind kind : kRowKinds) {
     for (const NormOptions& options : every_option(kind)) {
@@ -714,6 +749,7 @@ TEST(AddNormErrors, ForwardNamesTheArgumentThatIsWrong) {
       {"epsilon is -1", [](auto& o, auto&) { o.epsilon = -1; }},
       {"epsilon is nan", [](auto& o, auto&) { o.epsilon = NAN; }},
       {"epsilon is inf", [](auto& o, auto&) { o.epsilon = INFINITY; }},
+      {"epsilon is 1e+31, must be at most 1e+30", [](auto& o, auto&) { o.epsilon = 1e31; }},
       {"output_scale is nan", [](auto& o, auto&) { o.output_scale = NAN; }},
       {"statistics are given, which is for kBatch alone",
        [](auto&, auto& a) { a.statistics_from = StatisticsFrom::kGiven; }},
@@ -782,6 +818,65 @@ TEST(AddNormErrors, BackwardNamesTheArgumentThatIsWrong) {
     EXPECT_THAT([&] { add_norm_backward(options, args); },
                 ThrowsMessage<Error>(HasSubstr(message)));
   }
+}
+
+TEST(AddNormErrors, AWorkspaceOfOneValueLessIsRefused) {
+  for (const NormKind kind : testing::kAllKinds) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    for (const auto wanted : {&NormCase<float>::d_gamma, &NormCase<float>::d_beta}) {
+      const bool of_rows = normalizes_rows(kind);
+      NormCase<float> c({.kind = kind}, {of_rows ? 300u : 5u, 6, of_rows ? 1u : 7u});
+      c.run();
+      (wanted == &NormCase<float>::d_gamma ? c.d_beta : c.d_gamma).clear();
+      EXPECT_NO_THROW(c.backward());
+      const std::size_t needed = c.workspace.size();
+      c.workspace.pop_back();
+      EXPECT_THAT([&] { c.backward(); },
+                  ThrowsMessage<Error>(HasSubstr(fmt::format(
+                      "workspace has {} values, must have at least {}", needed - 1, needed))));
+    }
+  }
+}
+
+/// The first eight of nine equal rows may go through a loop in registers, the last one does not.
+/// All must have the same bits, the signs of zeros included: −0 + 0 is 0, so a loop must not add a
+/// zero where another adds nothing. An absent β and an absent residual gradient add nothing.
+TEST(AddNormZeros, HaveTheSameSignInEveryLoop) {
+  constexpr std::size_t kRows = 9;
+  for (const std::string& set : testing::all_instruction_sets()) {
+    use_instruction_set(set);
+    for (const NormKind kind : kRowKinds) {
+      for (const std::size_t cols : {2, 3, 8, 16, 32, 33, 64, 100, 1100}) {
+        for (const auto& [first, others] :
+             {std::pair{1.0F, 1.0F}, {-0.0F, -0.0F}, {1.0F, -0.0F}, {-1.0F, 0.0F}}) {
+          SCOPED_TRACE(fmt::format("{}, kind {}, {} features, {}, then {}", set,
+                                   static_cast<int>(kind), cols, first, others));
+          Matrix<float> x(kRows, cols), y(kRows, cols), zero(kRows, cols), dx(kRows, cols);
+          for (std::size_t r = 0; r < kRows; ++r) {
+            std::ranges::fill(x.view().row(r), others);
+            x(r, 0) = first;
+          }
+          std::vector<NormStatistics<float>> statistics(kRows);
+          const std::vector<float> gamma(cols, -1.0F);
+          const NormOptions options{.kind = kind};
+          add_norm_forward<float>(options, {.add = {.x = x}, .y = y, .statistics = statistics});
+          add_norm_backward<float>(
+              options, {.s = x, .statistics = statistics, .gamma = gamma, .dy = zero, .dx = dx});
+          const std::span all(statistics);
+          for (std::size_t r = 0; r < kRows; ++r) {
+            SCOPED_TRACE(r);
+            EXPECT_TRUE(same_bits(y.view().row(r), y.view().row(kRows - 1)));
+            EXPECT_TRUE(same_bits(dx.view().row(r), dx.view().row(kRows - 1)));
+            EXPECT_EQ(std::memcmp(&all[r], &all[kRows - 1], sizeof all[r]), 0);
+            if (kind != NormKind::kRms) continue;
+            EXPECT_EQ(std::signbit(y(r, 1)), std::signbit(others)) << "y = x/deviation";
+            EXPECT_EQ(std::signbit(dx(r, 0)), first > 0) << "dx = (−0 − 0·first)/deviation";
+          }
+        }
+      }
+    }
+  }
+  use_instruction_set(testing::all_instruction_sets().front());
 }
 
 }  // namespace

@@ -72,6 +72,36 @@ TEST(Overlap, IsThatOfTheElements) {
   EXPECT_GT(disjoint_between, 1'000U);
 }
 
+/// An output may have any layout in which no two of its elements have the same place.
+TEST(Overlap, OfAnOutputWithItselfIsThatOfItsElements) {
+  std::vector<float> memory(2000);
+  std::mt19937 random(2);
+  const auto below = [&](std::size_t n) { return random() % n; };
+  std::size_t overlaps = 0, interleaved = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const std::size_t features = 1 + below(6);
+    const LanesView<float> view{memory.data(), 1 + below(4),         2 + below(4),
+                                features,      features + below(24), features + below(24)};
+    const std::size_t size = view.rows * view.lanes * view.features;
+    const bool truth = elements(view).size() < size;
+    ArgumentMemory arguments("call");
+    bool is_refused = false;
+    try {
+      arguments.write("y", view);
+    } catch (const Error&) {
+      is_refused = true;
+    }
+    ASSERT_EQ(is_refused, truth) << i << ": rows " << view.rows << "·" << view.row_stride
+                                 << " lanes " << view.lanes << "·" << view.lane_stride << " of "
+                                 << features;
+    overlaps += truth;
+    interleaved += !truth && view.rows > 1 && view.row_stride < view.lanes * view.lane_stride &&
+                   view.lane_stride < view.rows * view.row_stride;
+  }
+  EXPECT_GT(overlaps, 1'000U);
+  EXPECT_GT(interleaved, 100U);
+}
+
 /// An argument of a call, and the functions to find and move it.
 template <typename Args>
 struct Slot {
@@ -592,6 +622,10 @@ TEST(Overlaps, OfLanesAllowTheSameFirstLanes) {
                           .sum = sum});
   };
   EXPECT_NO_THROW(grow({at, kRows, 3, kFeatures, kFeatures, kSize}));
+  EXPECT_NO_THROW(lanes_forward<float>({.x = {at, kRows, 1, kFeatures, kFeatures, kFeatures},
+                                        .carry = {numbers.data(), 1, 3},
+                                        .sum = {at, kRows, 3, kFeatures, kFeatures, kSize}}))
+      << "one lane has no other lane at a distance";
   EXPECT_THAT(
       [&] {
         grow({at, kRows, 3, kFeatures});

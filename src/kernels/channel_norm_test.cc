@@ -175,6 +175,55 @@ TYPED_TEST(ChannelNorm, AddsTheResidualAsTheSeparateCallsDo) {
   }
 }
 
+TYPED_TEST(ChannelNorm, NoChannelsAreNoWork) {
+  using T = TypeParam;
+  for (const NormKind kind : {NormKind::kBatch, NormKind::kInstance}) {
+    T untouched = 9;
+    const MatrixView<T> none(&untouched, 5, 0);
+    add_norm_forward<T>({.kind = kind}, {.add = {.x = none}, .y = none});
+    add_norm_backward<T>({.kind = kind}, {.s = none, .dy = none, .dx = none});
+    EXPECT_EQ(untouched, 9);
+    EXPECT_EQ(norm_workspace({.kind = kind}, 5, 0, 3), 0U);
+  }
+}
+
+/// Rows that only the residual sum reads or writes may have gaps.
+TYPED_TEST(ChannelNorm, RowsOfTheResidualMayStandApart) {
+  using T = TypeParam;
+  for (const NormKind kind : kChannelKinds) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    NormCase<T> tight({.kind = kind}, {5, 6, 7}), apart = tight;
+    const std::vector<T> d_residual(tight.dy.rbegin(), tight.dy.rend());
+    std::vector<T> sum(tight.x.size());
+    Matrix<T> wide_x(5, 50), wide_residual(5, 50), wide_dx(5, 50);
+    wide_dx.fill(T{9});
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      wide_x(i / 42, i % 42) = tight.x[i];
+      wide_residual(i / 42, i % 42) = d_residual[i];
+    }
+    const auto part = [](Matrix<T>& wide) { return wide.view().block(0, 0, 5, 42); };
+    const auto run = [&](NormCase<T>& c, const MatrixView<T>& x, MatrixView<const T> residual,
+                         const MatrixView<T>& dx) {
+      AddNormForward<T> forward = c.forward_args();
+      forward.add.x = x;
+      forward.sum = c.matrix(sum);
+      add_norm_forward<T>(c.options, forward);
+      AddNormBackward<T> backward = c.backward_args();
+      backward.s = c.matrix(sum);
+      backward.d_residual = residual;
+      backward.dx = dx;
+      add_norm_backward<T>(c.options, backward);
+    };
+    run(tight, tight.matrix(tight.x), {d_residual.data(), 5, 42}, tight.matrix(tight.dx));
+    run(apart, part(wide_x), part(wide_residual), part(wide_dx));
+    EXPECT_TRUE(same_bits(apart.y, tight.y));
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      ASSERT_EQ(wide_dx(i / 42, i % 42), tight.dx[i]) << i;
+    }
+    EXPECT_EQ(std::ranges::count(wide_dx.flat(), T{9}), 5 * 8) << "the gaps are not the call's";
+  }
+}
+
 TEST(ChannelNormGradient, EqualsCentralDifferencesForEveryOption) {
   for (const NormKind kind : kChannelKinds) {
     for (const NormOptions& options : every_option(kind)) {
@@ -254,6 +303,25 @@ TEST(BatchNormEvaluation, IsAnAffineMapByTheRunningStatistics) {
   }
 }
 
+/// Given statistics have a variance of their own, so the batch may have one value.
+TEST(BatchNormEvaluation, TakesOneValueForEachChannel) {
+  for (const Variance variance : {Variance::kPopulation, Variance::kUnbiased}) {
+    NormCase<double> c({.kind = NormKind::kBatch, .epsilon = 0, .variance = variance}, {1, 3, 1});
+    std::vector<double> mean{1, -2, 0.5}, of_training{4, 0.25, 1};
+    running_to_norm_statistics<double>(c.options, {mean, of_training}, c.statistics);
+    AddNormForward<double> forward = c.forward_args();
+    AddNormBackward<double> backward = c.backward_args();
+    forward.statistics_from = backward.statistics_from = StatisticsFrom::kGiven;
+    add_norm_forward<double>(c.options, forward);
+    add_norm_backward<double>(c.options, backward);
+    for (std::size_t k = 0; k < 3; ++k) {
+      const double slope = c.gamma[k] / std::sqrt(of_training[k]);
+      EXPECT_NEAR(c.y[k], slope * (c.x[k] - mean[k]) + c.beta[k], 1e-13);
+      EXPECT_NEAR(c.dx[k], slope * c.dy[k], 1e-13);
+    }
+  }
+}
+
 struct Mistake {
   const char* message;
   std::function<void(NormOptions&, AddNormBackward<float>&)> make;
@@ -270,7 +338,9 @@ TEST(ChannelNormErrors, BackwardNamesTheArgumentThatIsWrong) {
        }},
       {"positions is 0, must divide the 42 values", [](auto&, auto& a) { a.positions = 0; }},
       {"positions is 4, must divide the 42 values", [](auto&, auto& a) { a.positions = 4; }},
+      {"the rows of s stand 43 values apart", [](auto&, auto& a) { a.s.stride = 43; }},
       {"the rows of dy stand 43 values apart", [](auto&, auto& a) { a.dy.stride = 43; }},
+      {"the rows of dx stand 43 values apart", [](auto&, auto& a) { a.dx.stride = 43; }},
       {"there are 4 groups, they must divide the 6 channels",
        [](auto& o, auto&) { o = {.kind = NormKind::kGroup, .groups = 4}; }},
       {"there are 0 groups", [](auto& o, auto&) { o = {.kind = NormKind::kGroup, .groups = 0}; }},
@@ -306,6 +376,20 @@ TEST(ChannelNormErrors, ForwardAndRunningStatisticsNameTheArgumentThatIsWrong) {
   const AddNormForward<float> forward = c.forward_args();
   expect_error("y is absent, must be 5 × 42", [&, args = forward]() mutable {
     args.y = {};
+    add_norm_forward(c.options, args);
+  });
+  Matrix<float> wide(5, 43);
+  const MatrixView<float> apart(wide.view().data, 5, 42, 43);
+  expect_error("the rows of x stand 43 values apart", [&, args = forward]() mutable {
+    args.add.x = apart;
+    add_norm_forward(c.options, args);
+  });
+  expect_error("the rows of y stand 43 values apart", [&, args = forward]() mutable {
+    args.y = apart;
+    add_norm_forward(c.options, args);
+  });
+  expect_error("the rows of sum stand 43 values apart", [&, args = forward]() mutable {
+    args.sum = apart;
     add_norm_forward(c.options, args);
   });
   expect_error("beta has 3 values", [&, args = forward]() mutable {

@@ -4,11 +4,15 @@
 
 #include <cmath>
 
+#include "addnorm/error.h"
 #include "addnorm/matrix.h"
 #include "addnorm/torch_generator.h"
 
 namespace addnorm::kernels {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 TEST(Convert, RoundsAsTheScalarTypeDoes) {
   Matrix<float> values(3, 1003);
@@ -27,6 +31,18 @@ TEST(Convert, RoundsAsTheScalarTypeDoes) {
     ASSERT_EQ(std::bit_cast<std::uint32_t>(wide.flat()[i]),
               std::bit_cast<std::uint32_t>(static_cast<float>(expected)));
   }
+}
+
+TEST(Convert, NamesTheArgumentThatIsWrong) {
+  Matrix<float> wide(3, 5);
+  Matrix<BFloat16> narrow(3, 5), small(2, 5);
+  EXPECT_THAT([&] { (convert<float, BFloat16>(wide.view(), small)); },
+              ThrowsMessage<Error>(HasSubstr("convert: to is 2 × 5, must be 3 × 5")));
+  EXPECT_THAT([&] { (convert<float, BFloat16>(wide.view(), {})); },
+              ThrowsMessage<Error>(HasSubstr("convert: to is absent, must be 3 × 5")));
+  EXPECT_THAT([&] { (convert<BFloat16, float>(small.view(), wide)); },
+              ThrowsMessage<Error>(HasSubstr("convert: to is 3 × 5, must be 2 × 5")));
+  EXPECT_NO_THROW((convert<BFloat16, float>(narrow.view(), wide)));
 }
 
 }  // namespace

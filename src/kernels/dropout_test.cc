@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "support/instruction_sets.h"
 #include "support/norm_case.h"
 
 namespace addnorm::kernels {
@@ -76,6 +77,29 @@ TEST(Dropout, KernelsDropWhatTheFormulaSays) {
       }
     }
   }
+}
+
+// An element is kept if its word is at least p·2³², so the word itself, as p, keeps it, and the
+// next larger number drops it.
+TEST(Dropout, DropsTheWordsBelowTheProbabilityAndNotThatWord) {
+  constexpr std::size_t kElements = 70;
+  constexpr std::uint64_t kSeed = 11;
+  Matrix<float> one(1, kElements), s(1, kElements);
+  one.fill(1);
+  for (const std::string& set : testing::all_instruction_sets()) {
+    use_instruction_set(set);
+    for (std::size_t i = 0; i < kElements; ++i) {
+      SCOPED_TRACE(set + ", element " + std::to_string(i));
+      const double word = philox(kSeed, i / 4)[i % 4];
+      for (const bool kept : {true, false}) {
+        const Dropout dropout{.probability = (word + (kept ? 0 : 1)) / 4294967296.0, .seed = kSeed};
+        EXPECT_EQ(dropout_factor<float>(dropout, i) != 0, kept);
+        residual_add<float>({one, one, {.constant = 0}, {}, dropout}, s.view());
+        EXPECT_EQ(s(0, i) != 0, kept);
+      }
+    }
+  }
+  use_instruction_set(testing::all_instruction_sets().front());
 }
 
 TEST(Dropout, ForwardFusedForwardAndBackwardDropTheSameValues) {

@@ -45,6 +45,14 @@ TEST(InstructionSet, TheOneInUseIsListedAndAnUnknownOneIsRefused) {
   EXPECT_THAT([] { use_instruction_set("mmx"); },
               ::testing::ThrowsMessage<Error>(::testing::HasSubstr(
                   "use_instruction_set: there is no instruction set 'mmx' here, there are ")));
+  const std::string usual(instruction_set());
+  for (const std::string& set : all_instruction_sets()) {
+    use_instruction_set(set);
+    EXPECT_THAT([] { use_instruction_set(""); },
+                ::testing::ThrowsMessage<Error>(::testing::HasSubstr("the name is empty")));
+    EXPECT_EQ(instruction_set(), set) << "a refused name changes nothing";
+  }
+  use_instruction_set(usual);
 }
 
 TEST(InstructionSet, RowsOfSeveralStretchesHaveTheSameBits) {

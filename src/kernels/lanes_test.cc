@@ -677,12 +677,103 @@ TEST(LanesForward, CopiesWhatIsReadAlone) {
   EXPECT_EQ(copy.values, c.x.values);
 }
 
+/// −0·1 is −0, and sums of −0 are −0 unless something else is added.
+TEST(LanesForward, AddsNoZeroToProducts) {
+  for (const std::size_t n : {1, 2, 4, 9, 16, 40}) {
+    for (const bool carries : {false, true}) {
+      if (carries && n > 16) continue;
+      SCOPED_TRACE(fmt::format("{} lanes, carried {}", n, carries));
+      Case<float, float> c({.n = n, .q = 0, .carried = carries ? n : 0, .norm = std::nullopt});
+      c.carry.fill(1);
+      c.read.fill(1);
+      c.x.for_each([](float& value) { value = -0.0F; });
+      c.dy.for_each([](float& value) { value = -0.0F; });
+      LanesBackward<float> args = c.backward();
+      args.d_sum = {};
+      lanes_forward(c.forward());
+      lanes_backward(args);
+      for (const float y : c.y.values) ASSERT_TRUE(y == 0 && std::signbit(y));
+      for (const float dx : c.dx.values) ASSERT_TRUE(dx == 0 && std::signbit(dx));
+    }
+  }
+}
+
+/// Non-temporal stores need aligned lanes, not only aligned rows.
+TEST(LanesForward, MayHaveRowsThatBeginLinesAndLanesThatDoNot) {
+  constexpr std::size_t kRows = 5, kLanes = 4, kFeatures = 32, kLane = 36;
+  static_assert(kLanes * kLane * sizeof(float) % 64 == 0 && kLane * sizeof(float) % 64 != 0);
+  TorchGenerator generator{7};
+  Matrix<float> x = testing::random_matrix<float>(generator, kRows, kLanes * kLane);
+  Matrix<float> d_sum = testing::random_matrix<float>(generator, kRows, kLanes * kLane);
+  Matrix<float> branch = testing::random_matrix<float>(generator, kRows, kFeatures);
+  Matrix<float> carry = testing::random_matrix<float>(generator, 1, kLanes * kLanes);
+  Matrix<float> mix = testing::random_matrix<float>(generator, 1, kLanes);
+  const auto run = [&](std::size_t last_level) {
+    use_caches(last_level);
+    Matrix<float> sum(kRows, kLanes * kLane), dx(kRows, kLanes * kLane);
+    Matrix<float> y(kRows, kFeatures), d_branch(kRows, kFeatures);
+    const auto lanes = [&](Matrix<float>& values) {
+      return LanesView<float>{values.data(), kRows, kLanes, kFeatures, kLanes * kLane, kLane};
+    };
+    const auto one = [&](Matrix<float>& values) {
+      return LanesView<float>{values.data(), kRows, 1, kFeatures};
+    };
+    const LanesForward<float> forward{.x = lanes(x),
+                                      .branch = one(branch),
+                                      .carry = carry.view(),
+                                      .write = mix.view(),
+                                      .sum = lanes(sum),
+                                      .read = mix.view(),
+                                      .y = one(y)};
+    lanes_forward(forward);
+    lanes_backward<float>({.forward = forward,
+                           .d_sum = lanes(d_sum),
+                           .dy = one(branch),
+                           .dx = lanes(dx),
+                           .d_branch = one(d_branch)});
+    use_this_machine();
+    std::vector<float> all;
+    for (const Matrix<float>* result : {&sum, &y, &dx, &d_branch}) {
+      const auto flat = result->flat();
+      all.insert(all.end(), flat.begin(), flat.end());
+    }
+    return all;
+  };
+  EXPECT_TRUE(same_bits(run(64), run(std::size_t{1} << 40)));
+}
+
 TEST(LanesForward, TakesNoRows) {
   for (const Mixes mixes : {Mixes::kSame, Mixes::kPerRow}) {
     Case<float, float> c({.rows = 0, .mixes = mixes});
     c.d_gamma.assign(c.shape.features, 3);
     c.run();
     EXPECT_EQ(c.d_gamma, std::vector<float>(c.shape.features));
+  }
+}
+
+/// The workspace holds the terms of all gradients with any numbers of lanes, and nothing is written
+/// behind it. One value less is refused.
+TEST(LanesWorkspace, IsAsLargeAsLanesWorkspaceSays) {
+  constexpr std::size_t kGuards = 4096;
+  for (const Shape& shape :
+       {Shape{.n = 16, .q = 16, .carried = 16, .k = 16, .norm = std::nullopt},
+        {.rows = 300, .n = 16, .q = 16, .carried = 16, .norm = NormKind::kLayer},
+        {.n = 2, .q = 16, .carried = 16, .k = 16, .norm = std::nullopt},
+        {.n = 16, .q = 1, .carried = 2, .k = 16, .norm = std::nullopt},
+        {.n = 40, .q = 0, .carried = 0, .k = 16, .norm = std::nullopt}}) {
+    SCOPED_TRACE(shape.text());
+    Case<float, float> c(shape);
+    const std::size_t size = c.workspace.size();
+    c.workspace.resize(size + kGuards, 7.0F);
+    LanesBackward<float> args = c.backward();
+    args.workspace = args.workspace.first(size);
+    lanes_forward(c.forward());
+    lanes_backward(args);
+    EXPECT_EQ(std::count(c.workspace.begin() + size, c.workspace.end(), 7.0F), kGuards);
+    args.workspace = args.workspace.first(size - 1);
+    EXPECT_THAT([&] { lanes_backward(args); },
+                ThrowsMessage<Error>(HasSubstr(fmt::format(
+                    "workspace has {} values, must have at least {}", size - 1, size))));
   }
 }
 
@@ -702,6 +793,7 @@ TEST(LanesErrors, NameTheArgumentThatIsWrong) {
       {"the lane stride of x is 3", [](auto& a) { a.forward.x.lane_stride = 3; }},
       {"more than there is memory",
        [](auto& a) { a.forward.x.lane_stride = std::size_t{1} << 61; }},
+      {"more than there is memory", [](auto& a) { a.forward.x.row_stride = std::size_t{1} << 61; }},
       {"carry has 3 columns, must have a multiple of the 4 lanes of x",
        [&](auto& a) { a.forward.carry.cols = 3; }},
       {"X′ has 17 lanes, must have at most 16", [&](auto& a) { a.forward.carry = mix17; }},
@@ -744,6 +836,8 @@ TEST(LanesErrors, NameTheArgumentThatIsWrong) {
   const Mistake of_forward[] = {
       {"sum is absent, must be 7 × 4 × 37", [](auto& a) { a.forward.sum = {}; }},
       {"sum is 7 × 3 × 37", [](auto& a) { a.forward.sum.lanes = 3; }},
+      {"the lane stride of sum is 0, must be at least its 37 features",
+       [](auto& a) { a.forward.sum.lane_stride = 0; }},
       {"x and sum overlap, but differ in first element, stride or type",
        [](auto& a) {
          a.forward.sum.data = const_cast<float*>(a.forward.x.data);
@@ -763,6 +857,8 @@ TEST(LanesErrors, NameTheArgumentThatIsWrong) {
       {"d_sum is 7 × 3 × 37", [](auto& a) { a.d_sum.lanes = 3; }},
       {"dy is absent", [](auto& a) { a.dy = {}; }},
       {"dx is absent, must be 7 × 4 × 37", [](auto& a) { a.dx = {}; }},
+      {"the lane stride of dx is 0, must be at least its 37 features",
+       [](auto& a) { a.dx.lane_stride = 0; }},
       {"d_sum and dx overlap, but differ in first element, stride or type",
        [](auto& a) {
          a.dx.data = const_cast<float*>(a.d_sum.data);

@@ -4,6 +4,8 @@
 #include <omp.h>
 #include <rapidcheck/gtest.h>
 
+#include "addnorm/matrix.h"
+#include "kernels/constant_block.h"
 #include "support/norm_case.h"
 
 namespace addnorm::kernels {
@@ -31,6 +33,20 @@ reference::Shape shape_of(NormKind kind, std::size_t size) {
       return {2, 8, size / 4};
     default:
       return {5, size, 1};
+  }
+}
+
+/// A shape whose sets hold three values each, fewer than the first values from which a shift comes.
+reference::Shape shape_of_three(NormKind kind) {
+  switch (kind) {
+    case NormKind::kBatch:
+      return {3, 5, 1};
+    case NormKind::kInstance:
+      return {3, 2, 3};
+    case NormKind::kGroup:
+      return {2, 6, 1};
+    default:
+      return {5, 3, 1};
   }
 }
 
@@ -98,6 +114,59 @@ TEST(Numerics, AMillionValuesKeepTheirMean) {
   c.beta.clear();
   c.forward();
   EXPECT_LE(max_error(c.y, c.expected().y), 2e-6);
+}
+
+// Statistics begin with the mean of the first values. Moments about a number that is 1000 standard
+// deviations away would lose 15 of 24 bits.
+TEST(Numerics, AMillionValuesMayBeFarFromTheFirst) {
+  NormCase<float> c({}, {1, 1'000'000}, {0, 1});
+  for (std::size_t i = 0; i < 32; ++i) c.x[i] += 1000;
+  c.gamma.clear();
+  c.beta.clear();
+  c.forward();
+  EXPECT_LE(relative_error(c.y, c.expected().y), 2e-6);
+}
+
+// The squares of each later stretch are 0.4 of the last bit of the first one's, so that plain sums
+// would lose them all: 6e-6 of the total.
+TEST(Numerics, StretchesAreNotLostBesideALargerOne) {
+  constexpr std::size_t kStretches = 128;
+  Matrix<float> x(1, kStretches * kStretch);
+  const float small = 0x1p-12F * std::sqrt(0.8F);
+  std::ranges::fill(x.flat(), small);
+  std::ranges::fill(x.flat().first(kStretch), 1.0F);
+  NormStatistics<float> found;
+  add_norm_forward<float>({.kind = NormKind::kRms, .epsilon = 0},
+                          {.add = {.x = x}, .y = x, .statistics = {&found, 1}});
+  const double expected = (1 + (kStretches - 1) * double{small} * small) / kStretches;
+  EXPECT_NEAR(found.variance / expected, 1, 5e-7);
+}
+
+// Values that differ in their last bit only. The rounding error of their sum exceeds their
+// deviation, so their mean is known only as the sum of two numbers. The reference gets the
+// differences, because its own sums would round too.
+TEST(Numerics, NeighboursInFloat32AreNormalizedLikeOtherValues) {
+  constexpr float kValue = 0x1.234566p10F, kNext = 0x1.234568p10F;
+  for (const NormKind kind : kAllKinds) {
+    if (kind == NormKind::kRms) continue;  // kRms does not centre
+    for (const std::size_t size : {768, 20'000}) {
+      for (const std::size_t period : {2, 101}) {
+        SCOPED_TRACE(
+            fmt::format("kind {}, {} values, 1 in {}", static_cast<int>(kind), size, period));
+        NormCase<float> c(options_of(kind), shape_of(kind, size));
+        c.options.epsilon = 0;
+        for (std::size_t i = 0; i < c.x.size(); ++i) {
+          c.x[i] = i * 7 % 12'289 % period == 1 ? kNext : kValue;
+        }
+        c.gamma.clear();
+        c.beta.clear();
+        c.forward();
+        reference::Norm differences = c.reference();
+        for (double& x : differences.x) x -= kValue;
+        EXPECT_LE(relative_error(c.y, reference::norm_forward(differences).y), 2e-6);
+      }
+    }
+  }
 }
 
 // The error of plain sums over a row's blocks grows with the row: for a million values dx had an
@@ -190,6 +259,30 @@ TEST(Numerics, ConstantSetsGiveExactlyBeta) {
   }
 }
 
+// The reciprocal of such an ε exceeds float32, and 0·∞ would be NaN. In float32 the last two are 0.
+TEST(Numerics, ConstantSetsGiveExactlyBetaHoweverSmallEpsilonIs) {
+  for (const NormKind kind : kAllKinds) {
+    for (const EpsilonAt at : {EpsilonAt::kVariance, EpsilonAt::kDeviation}) {
+      for (const double epsilon : {1e-20, 1e-38, 1e-40, 1e-44, 1e-50, 1e-300}) {
+        for (const float value : {0.0F, 3.0F}) {
+          if (kind == NormKind::kRms && value != 0) continue;  // kRms does not centre
+          SCOPED_TRACE(fmt::format("kind {}, epsilon {} at {}, value {}", static_cast<int>(kind),
+                                   epsilon, static_cast<int>(at), value));
+          NormOptions options = options_of(kind);
+          options.epsilon = epsilon;
+          options.epsilon_at = at;
+          NormCase<float> c(options, shape_of(kind, 64));
+          std::ranges::fill(c.x, value);
+          c.forward();
+          for (std::size_t i = 0; i < c.y.size(); ++i) {
+            ASSERT_EQ(c.y[i], c.beta[i / c.shape.positions % c.shape.channels]);
+          }
+        }
+      }
+    }
+  }
+}
+
 /// Returns which values of x are normalized together with value `at`.
 std::vector<bool> set_of(const NormCase<float>& c, std::size_t at) {
   NormCase<double> probe(c.options, c.shape);
@@ -205,9 +298,15 @@ std::vector<bool> set_of(const NormCase<float>& c, std::size_t at) {
 TEST(Numerics, NanAndInfinityStayInTheirSet) {
   for (const NormKind kind : kAllKinds) {
     for (const float poison : {NAN, INFINITY, -INFINITY}) {
-      for (const std::size_t at : {0, 40, 100}) {
+      for (const auto& [shape, at] : {std::pair{shape_of(kind, 40), 0},
+                                      {shape_of(kind, 40), 40},
+                                      {shape_of(kind, 40), 100},
+                                      {shape_of_three(kind), 0},
+                                      {shape_of_three(kind), 1},
+                                      {shape_of_three(kind), 3},
+                                      {shape_of_three(kind), 6}}) {
         SCOPED_TRACE(fmt::format("kind {}, {} at {}", static_cast<int>(kind), poison, at));
-        const NormCase<float> fresh(options_of(kind), shape_of(kind, 40));
+        const NormCase<float> fresh(options_of(kind), shape);
         NormCase<float> good = fresh, bad_x = fresh, bad_dy = fresh;
         bad_x.x[at] = poison;
         bad_dy.dy[at] = poison;
@@ -315,6 +414,9 @@ TEST(Numerics, TinyValuesAreRightWhereEpsilonIsTinyToo) {
   for (const auto& [epsilon, at, size] : {Tiny{1e-30, EpsilonAt::kDeviation, 1e-25},
                                           {1e-38, EpsilonAt::kDeviation, 1e-22},
                                           {1e-40, EpsilonAt::kDeviation, 1e-25},
+                                          {9e-32, EpsilonAt::kVariance, 1e-36},
+                                          {9e-32, EpsilonAt::kVariance, 1e-42},
+                                          {1e-36, EpsilonAt::kVariance, 1e-42},
                                           {1e-50, EpsilonAt::kVariance, 1e-25},
                                           {1e-60, EpsilonAt::kVariance, 1e-30},
                                           {1e-70, EpsilonAt::kVariance, 1e-30}}) {

@@ -91,6 +91,48 @@ TYPED_TEST(ResidualAddTest, ASkipOfZeroDoesNotLookAtX) {
   }
 }
 
+/// Dropout counts the elements of rows without their gaps, so the layout changes no bit.
+TYPED_TEST(ResidualAddTest, RowsThatStandApartHaveTheSameBits) {
+  using T = TypeParam;
+  constexpr std::size_t kStride = kCols + 5;
+  AddCase<T> c;
+  Matrix<T> x(kRows, kStride), branch(kRows, kStride), d_sum(kRows, kStride);
+  Matrix<T> sum(kRows, kStride), d_branch(kRows, kStride);
+  sum.fill(9), d_branch.fill(9);
+  for (std::size_t r = 0; r < kRows; ++r) {
+    std::ranges::copy(c.x.view().row(r), x.view().row(r).begin());
+    std::ranges::copy(c.branch.view().row(r), branch.view().row(r).begin());
+    std::ranges::copy(c.d_sum.view().row(r), d_sum.view().row(r).begin());
+  }
+  const auto part = [](Matrix<T>& wide) { return wide.view().block(0, 0, kRows, kCols); };
+  ResidualAdd<T> add{.x = c.x,
+                     .branch = c.branch,
+                     .skip = {.vector = c.skip},
+                     .gain = {.vector = c.gain},
+                     .dropout = {.probability = 0.4, .seed = 6, .offset = 3}};
+  std::vector<T> d_skip(kCols), d_gain(kCols), wide_d_skip(kCols), wide_d_gain(kCols);
+  residual_add(add, c.sum.view());
+  residual_add_backward<T>(
+      {.add = add, .d_sum = c.d_sum, .d_branch = c.d_branch, .d_skip = d_skip, .d_gain = d_gain});
+  add.x = part(x), add.branch = part(branch);
+  residual_add(add, part(sum));
+  residual_add_backward<T>({.add = add,
+                            .d_sum = part(d_sum),
+                            .d_branch = part(d_branch),
+                            .d_skip = wide_d_skip,
+                            .d_gain = wide_d_gain});
+  for (std::size_t r = 0; r < kRows; ++r) {
+    ASSERT_TRUE(same_bits(part(sum).row(r), c.sum.view().row(r))) << r;
+    ASSERT_TRUE(same_bits(part(d_branch).row(r), c.d_branch.view().row(r))) << r;
+    for (std::size_t i = kCols; i < kStride; ++i) {
+      ASSERT_EQ(sum(r, i), 9) << r;
+      ASSERT_EQ(d_branch(r, i), 9) << r;
+    }
+  }
+  EXPECT_TRUE(same_bits(wide_d_skip, d_skip));
+  EXPECT_TRUE(same_bits(wide_d_gain, d_gain));
+}
+
 TEST(ResidualAddGradient, EqualsCentralDifferences) {
   for (const bool vectors : {false, true}) {
     for (const double p : {0.0, 0.4}) {

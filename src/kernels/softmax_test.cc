@@ -1,9 +1,10 @@
 #include "kernels/softmax.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <numeric>
 
+#include "addnorm/error.h"
 #include "support/gradient_check.h"
 #include "support/norm_case.h"
 
@@ -11,8 +12,10 @@ namespace addnorm::kernels {
 namespace {
 
 using testing::gradient_error;
+using ::testing::HasSubstr;
 using testing::max_error;
 using testing::random_vector;
+using ::testing::ThrowsMessage;
 using testing::to_double;
 
 template <typename T>
@@ -81,6 +84,17 @@ TEST(SoftmaxGradient, EqualsCentralDifferences) {
   std::vector<double> gradient = weights;
   softmax_row_backward<double>(p, gradient);
   EXPECT_LE(gradient_error(scores, gradient, loss), 1e-9);
+}
+
+TEST(SoftmaxErrors, NameTheArgumentThatIsWrong) {
+  const std::vector<float> x(5);
+  for (const std::size_t size : {1, 4, 6}) {
+    std::vector<float> terms(size);
+    EXPECT_THAT([&] { softmax_terms<float>(x, terms); },
+                ThrowsMessage<Error>(HasSubstr(
+                    fmt::format("softmax_terms: terms has {} values, must have 5", size))));
+  }
+  EXPECT_NO_THROW(softmax_terms<float>(x, {}));
 }
 
 }  // namespace

@@ -148,6 +148,21 @@ TYPED_TEST(Squash, SaturatesAtInfinityAndKeepsNanWhereItIs) {
   }
 }
 
+// dx = γ·dy·slope·α. A zero that stands for the absent residual gradient would make −0 into 0.
+TYPED_TEST(Squash, AddsNoZeroWhereThereIsNoResidualGradient) {
+  using T = TypeParam;
+  for (const NormKind kind : {NormKind::kDyT, NormKind::kDerf}) {
+    NormCase<T> c({.kind = kind}, {3, 37});
+    std::ranges::fill(c.gamma, T{-1});
+    std::ranges::fill(c.dy, T{0});
+    c.run();
+    for (const T dx : c.dx) {
+      ASSERT_EQ(dx, 0);
+      ASSERT_TRUE(std::signbit(dx));
+    }
+  }
+}
+
 TYPED_TEST(Squash, NamesTheArgumentThatIsWrong) {
   using T = TypeParam;
   const auto expect_error = [](const auto& change, const char* message) {
@@ -160,7 +175,13 @@ TYPED_TEST(Squash, NamesTheArgumentThatIsWrong) {
   expect_error([](auto& c) { c.gamma.resize(5); }, "gamma has 5 values, must have 6");
   expect_error([](auto& c) { c.statistics.resize(5); }, "statistics has 5 values, must have 0");
   expect_error([](auto& c) { c.options.alpha = INFINITY; }, "alpha is inf, must be finite");
+  expect_error([](auto& c) { c.options.output_scale = NAN; },
+               "output_scale is nan, must be finite");
+  expect_error([](auto& c) { c.beta.resize(5); }, "beta has 5 values, must have 6");
+  expect_error([](auto& c) { c.d_gamma.resize(5); }, "d_gamma has 5 values, must have 6");
+  expect_error([](auto& c) { c.d_beta.resize(7); }, "d_beta has 7 values, must have 6");
   expect_error([](auto& c) { c.d_alpha.resize(6); }, "d_alpha has 6 values, must have 1");
+  expect_error([](auto& c) { c.d_shift.resize(2); }, "d_shift has 2 values, must have 1");
   expect_error([](auto& c) { c.workspace.resize(23); },
                "workspace has 23 values, must have at least 24");
   NormCase<T> c({.kind = NormKind::kDerf}, {5, 6});
@@ -168,6 +189,9 @@ TYPED_TEST(Squash, NamesTheArgumentThatIsWrong) {
   args.add.branch = c.matrix(c.dy);
   EXPECT_THAT([&] { add_norm_forward<T>(c.options, args); },
               ThrowsMessage<Error>(HasSubstr("sum is absent; dyt and derf need one")));
+  args.add = {.x = {nullptr, 0, 6}, .skip = {.constant = T{2}}};
+  args.y = {nullptr, 0, 6};
+  EXPECT_NO_THROW(add_norm_forward<T>(c.options, args)) << "no row has a sum";
 }
 
 TEST(SquashReference, EqualsCentralDifferences) {

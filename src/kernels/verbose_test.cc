@@ -17,5 +17,18 @@ TEST(Verbose, SaysShapeTypeAndPlan) {
             "lanes_backward 8192x4x768 bf16, avx2: cached stores");
 }
 
+TEST(Verbose, NamesEveryType) {
+  const auto expect = [](Problem problem, const std::string& type) {
+    problem.rows = 2, problem.features = 3;
+    EXPECT_EQ(describe_call("residual_add", problem, {.instruction_set = "neon"}, {}),
+              "residual_add 2x3 " + type + ", neon: " + describe({}));
+  };
+  expect({.stream_bytes = 8}, "f64");
+  expect({.stream_bytes = 4}, "f32");
+  expect({.stream_bytes = 2}, "bf16");
+  expect({.stream_bytes = 2, .float16 = true}, "f16");
+  expect({.stream_bytes = 4, .float16 = true}, "f16");
+}
+
 }  // namespace
 }  // namespace addnorm::kernels
