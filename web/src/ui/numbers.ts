@@ -35,8 +35,9 @@ export function powerNumber(v: number, decimals: number): string {
   return minus(v.toExponential(decimals).replace('e+', 'e'));
 }
 
-/** Seven significant digits, for tables. */
+/** Seven significant digits, for tables. Whole numbers have no decimals. */
 export function exactNumber(v: number): string {
+  if (Number.isInteger(v) && Math.abs(v) < 1e7) return minus(String(v));
   return minus(Number.isFinite(v) ? v.toPrecision(7).replace('e+', 'e') : String(v));
 }
 
