@@ -10,6 +10,7 @@ import { Formula } from '../../ui/formula';
 import { Label } from '../../ui/marks';
 import { fixedNumber, shortNumber } from '../../ui/numbers';
 import { Rounded, type VectorRow } from '../../ui/table';
+import { largest, withoutNoise } from '../../ui/vectors';
 import { result } from './compute';
 import { sumColour } from './stage-a';
 import { state } from './state';
@@ -21,7 +22,8 @@ const HEIGHT = 250;
 const RANGE = 3;
 
 export function StageB() {
-  const { sum, normalized, output, mean, deviation } = result.value;
+  const { sum, normalized, output, deviation } = result.value;
+  const mean = shownMean();
   return (
     <div class="an-steps">
       <Step
@@ -63,6 +65,12 @@ export function StageB() {
       </Step>
     </div>
   );
+}
+
+/** The mean of s, without rounding errors. */
+function shownMean(): number {
+  const { sum, mean } = result.value;
+  return withoutNoise(mean, largest(sum));
 }
 
 interface StepProps {
@@ -121,7 +129,8 @@ function boxFrom(x: number) {
 }
 
 function StatisticsChart() {
-  const { sum, mean } = result.value;
+  const { sum } = result.value;
+  const mean = shownMean();
   const room = 1.2; // space above the bars for the mean's label
   const range = symmetricRange(
     sum.map((v) => room * v),

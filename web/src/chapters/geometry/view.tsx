@@ -8,7 +8,7 @@ import { Formula } from '../../ui/formula';
 import { NORM_NAMES, TOKEN_NORMS, type TokenNorm } from '../../ui/names';
 import { alignedNumbers, plainNumber } from '../../ui/numbers';
 import { DataTable, Rounded } from '../../ui/table';
-import { length, sum } from '../../ui/vectors';
+import { length, sum, withoutNoise } from '../../ui/vectors';
 import { glide } from '../../ui/glide';
 import { Backward, written } from './backward';
 import { currentMoves, Forward } from './forward';
@@ -86,7 +86,7 @@ function Controls() {
   );
 }
 
-function Numbers() {
+export function Numbers() {
   const moves = TOKEN_NORMS.map(currentMoves);
   const row = (id: string, head: string, value: (m: Moves) => number | undefined) => ({
     head,
@@ -107,7 +107,7 @@ function Numbers() {
         rows={[
           row('mean', 'μ', ({ kind, mean }) => (kind === 'layer' ? mean : undefined)),
           row('deviation', 'σ', ({ deviation }) => deviation),
-          row('sum', 'x̂ · 1', ({ normalized }) => sum(normalized)),
+          row('sum', 'x̂ · 1', ({ normalized }) => withoutNoise(sum(normalized), 1)),
           row('length', '|x̂|', ({ normalized }) => length(normalized)),
           ...(state.step.value === 'output' ? [output] : []),
         ]}
