@@ -140,6 +140,10 @@ test('bars are as long as their values, in one scale, and have their colours', a
   );
   const [cyan, orange, gold] = ['rgb(0, 255, 255)', 'rgb(255, 136, 0)', 'rgb(255, 215, 0)'];
   expect([x.colour, branch.colour, sum.colour]).toEqual([cyan, orange, gold]);
+  const steps = await scope
+    .locator('.an-steps .drawing')
+    .evaluateAll((all) => all.map((svg) => getComputedStyle(svg.querySelector('.bar')!).fill));
+  expect(steps).toEqual([orange, cyan, 'rgb(76, 175, 80)']);
 
   await inject(scope).click();
   const [, scaled, unstable] = await barsOfStageA(scope);
