@@ -6,7 +6,7 @@ import { t, Trans } from '../../language/text';
 import { Button, ChapterLink, Choice, Presets, TextField } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { NORM_NAMES, TOKEN_NORMS, type TokenNorm } from '../../ui/names';
-import { alignedNumbers, plainNumber } from '../../ui/numbers';
+import { alignedNumbers, listed, plainNumber } from '../../ui/numbers';
 import { DataTable, Rounded } from '../../ui/table';
 import { length, sum, withoutNoise } from '../../ui/vectors';
 import { glide } from '../../ui/glide';
@@ -95,7 +95,7 @@ export function Numbers() {
   });
   const output = {
     head: 'y',
-    cells: moves.map((m) => alignedNumbers(m.output).join(', ')),
+    cells: moves.map((m) => listed(alignedNumbers(m.output))),
     data: { forward: 'output' },
   };
   return (
