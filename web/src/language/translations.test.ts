@@ -16,6 +16,7 @@ function chosen(search: string, languages: string[]) {
   const root = { lang: '', dataset: {} as Record<string, string> };
   runInNewContext(readFileSync(`${web}public/first.js`, 'utf8'), {
     URLSearchParams,
+    addEventListener: () => {},
     location: { search },
     navigator: { languages },
     document: { documentElement: root, currentScript: { src: '' } },
