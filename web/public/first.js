@@ -28,3 +28,11 @@ if (language !== 'en' && document.currentScript.src) {
 
 const view = ['embed', 'present'].find((name) => asked.has(name));
 if (view) dataset.view = view;
+
+// The language menu of the first screen, before the page's script has run and answers itself.
+addEventListener('change', ({ target }) => {
+  if (!target.matches('[data-prerendered] [data-menu="language"]')) return;
+  const url = new URL(location.href);
+  url.searchParams.set('lang', target.value);
+  location.href = url.href;
+});

@@ -1,7 +1,7 @@
 // The page: its head, its contents list, its chapters.
 
 import { useEffect, useRef } from 'preact/hooks';
-import { chapters } from './chapters';
+import { type Chapter, chapters } from './chapters';
 import { ChapterSection } from './chapters/section';
 import { Closing, Goals } from './closing';
 import { address, preparing, printHandout } from './handout/print';
@@ -13,6 +13,7 @@ import { canRedo, canUndo, redo, undo } from './state/history';
 import { readState } from './state/store';
 import { Button, ChapterLink, Failure } from './ui/controls';
 import { chapterInView, watchChapters } from './ui/in-view';
+import { closeOutside } from './ui/save-menu';
 import { Page } from './ui/page';
 import { Toolbar } from './ui/toolbar';
 
@@ -66,10 +67,34 @@ function Outputs() {
   return (
     <>
       <Button onClick={present}>{t`Present`}</Button>
-      <Button onClick={printHandout} disabled={preparing.value}>
-        {preparing.value ? t`Preparing …` : t`Print`}
-      </Button>
+      <PrintMenu />
     </>
+  );
+}
+
+/** Offers the chapter in view, or the first one, and the whole page. */
+function PrintMenu() {
+  const menu = useRef<HTMLDetailsElement>(null);
+  const inView = chapters.find(({ source }) => source.id === chapterInView.value);
+  const chapter = inView ?? chapters[0];
+  const choose = (only?: Chapter) => {
+    menu.current!.open = false;
+    void printHandout(only);
+  };
+  return (
+    <details class="menu" ref={menu} onFocusOut={closeOutside}>
+      <summary class="button" aria-disabled={preparing.value}>
+        {preparing.value ? t`Preparing …` : t`Print`}
+      </summary>
+      <div class="buttons">
+        <Button disabled={preparing.value} onClick={() => choose(chapter)}>
+          {t`This chapter: ${chapter.source.title}`}
+        </Button>
+        <Button disabled={preparing.value} onClick={() => choose()}>
+          {t`All ${chapters.length} chapters`}
+        </Button>
+      </div>
+    </details>
   );
 }
 

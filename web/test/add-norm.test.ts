@@ -140,6 +140,10 @@ test('bars are as long as their values, in one scale, and have their colours', a
   );
   const [cyan, orange, gold] = ['rgb(0, 255, 255)', 'rgb(255, 136, 0)', 'rgb(255, 215, 0)'];
   expect([x.colour, branch.colour, sum.colour]).toEqual([cyan, orange, gold]);
+  const steps = await scope
+    .locator('.an-steps .drawing')
+    .evaluateAll((all) => all.map((svg) => getComputedStyle(svg.querySelector('.bar')!).fill));
+  expect(steps).toEqual([orange, cyan, 'rgb(76, 175, 80)']);
 
   await inject(scope).click();
   const [, scaled, unstable] = await barsOfStageA(scope);
@@ -341,12 +345,30 @@ test('the tour starts, goes on and back, shows what it speaks of, and can be lef
     expect(await residual(scope).isChecked()).toBe(step !== 12);
     if (step < 13) await next.press('Enter');
   }
-  await expect.poll(isFocused).toBe(true); // Next is disabled
+  await expect.poll(isFocused).toBe(true); // there is no Next
+  expect(await next.count()).toBe(0);
   await tour.getByRole('button', { name: 'Back' }).press('Enter');
   expect(await residual(scope).isChecked()).toBe(false);
   await page.keyboard.press('Escape');
   await tour.waitFor({ state: 'detached' });
   expect(await scope.locator('.an-lit').count()).toBe(0);
+});
+
+test('the tour keeps its part in sight when the window changes, and ends where it began', async () => {
+  const [page, scope] = await open('an.tour=7');
+  const part = scope.locator('#an-b2.an-lit');
+  await expect.poll(() => isInSight(part)).toBe(true);
+  for (const width of [390, 1280]) {
+    await page.setViewportSize({ width, height: 900 });
+    await expect.poll(() => isInSight(part), { message: `${width} px` }).toBe(true);
+  }
+  const tour = page.getByRole('dialog', { name: 'Guided tour' });
+  for (let step = 7; step < 13; ++step) await tour.getByRole('button', { name: 'Next' }).click();
+  await tour.getByRole('button', { name: 'Done' }).press('Enter');
+  await tour.waitFor({ state: 'detached' });
+  const start = scope.getByRole('button', { name: 'Start tour' });
+  expect(await start.evaluate((button) => button === document.activeElement)).toBe(true);
+  await expect.poll(() => start.boundingBox().then((box) => box!.y >= 0)).toBe(true);
 });
 
 async function isInSight(part: Locator): Promise<boolean> {
@@ -357,7 +379,7 @@ async function isInSight(part: Locator): Promise<boolean> {
 test.each([
   [10, 'Leave'],
   [12, 'Escape'],
-  [13, 'Finish'],
+  [13, 'Done'],
 ])(
   'the tour, left at step %i by %s, gives the state back and is nothing to undo',
   async (at, by) => {
@@ -391,7 +413,7 @@ test('what is changed at the last step of the tour stays', async () => {
   await tour.getByRole('button', { name: 'Next' }).click();
   expect(await residual(scope).isChecked()).toBe(true); // the link's state was the tour's
   await inject(scope).click();
-  await tour.getByRole('button', { name: 'Finish' }).click();
+  await tour.getByRole('button', { name: 'Done' }).click();
   expect(await inject(scope).count()).toBe(0);
 });
 

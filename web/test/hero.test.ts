@@ -39,6 +39,28 @@ test('flips of the switches, by mouse and by keyboard, are measured and said', a
   expect(await picture(page)).toBe(carries);
 });
 
+test.each([1280, 390])('flips of the switches move nothing at %i px', async (width) => {
+  const page = await open('', { width });
+  const places = () =>
+    page
+      .locator('.switch, .hero-layer, .hero-place dt, .hero-place dd, .hero-lanes, .toolbar')
+      .evaluateAll((all) =>
+        all.map((one) => {
+          const { x, y } = one.getBoundingClientRect();
+          return `${one.className || one.localName} ${Math.round(x)} ${Math.round(y)}`;
+        }),
+      );
+  const first = await places();
+  expect(first.length).toBeGreaterThan(15);
+  let said = await outcome(page).textContent();
+  for (const name of ['Norm', 'Add', 'Norm']) {
+    await page.getByRole('switch', { name }).click();
+    await expect.poll(() => outcome(page).textContent()).not.toBe(said);
+    said = await outcome(page).textContent();
+    expect(await places(), said!).toEqual(first);
+  }
+});
+
 test('the numbers beside the ends are those of the table', async () => {
   const page = await open('#?hero.norm=0');
   expect(await verdict(page)).toBe('It explodes.');

@@ -3,6 +3,7 @@
 import { expect, test } from 'vitest';
 import { CHAPTERS, LONG, chapter, findings, measured, openPage } from './page';
 import { offered, translation } from './offered';
+import { foreignNumbers } from './foreign-numbers';
 import { inWideLetters, plainTexts, wide } from './wide-letters';
 
 test.each(offered)('the page is there in %s, also on a phone', async (language) => {
@@ -29,6 +30,24 @@ test.each(CHAPTERS)('%s has no text that is not translated', LONG, async (id) =>
   await measured(section);
   expect(await plainTexts(section)).toEqual([]);
   expect(await findings(page, `#${id}`)).toEqual([]);
+});
+
+test.each(['hero', ...CHAPTERS])('%s has decimal commas in German', LONG, async (id) => {
+  const page = await openPage(id === 'hero' ? '?lang=de' : `?lang=de#${id}`);
+  await page.getByText(translation('de', 'It gets through.')).waitFor();
+  const section = id === 'hero' ? page.locator('.hero') : chapter(page, id);
+  await measured(section);
+  const texts = await section.evaluate((part) => {
+    const walker = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
+    const found: string[] = [];
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      if (!node.parentElement!.closest('code, pre, textarea, style, annotation')) {
+        found.push(node.textContent!);
+      }
+    }
+    return found;
+  });
+  expect(foreignNumbers(texts)).toEqual([]);
 });
 
 test('a presentation has no text that is not translated', LONG, async () => {

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, CHAPTERS, everyChapter, findings, openPage, vector } from './page';
+import { chapter, CHAPTERS, everyChapter, findings, measured, openPage, vector } from './page';
 
 const folder = process.env.TUTORIAL ?? fileURLToPath(new URL('../dist', import.meta.url));
 
@@ -138,6 +138,26 @@ test.each([
   }, least);
   expect(small).toEqual([]);
 });
+
+test.each(['add-norm', 'step-by-step', 'highway'])(
+  'on a phone, the button that saves a figure of %s lies over no drawing',
+  async (id) => {
+    const page = await openPage(`#${id}`, { width: 390, touch: true });
+    await measured(chapter(page, id));
+    const covered = await chapter(page, id)
+      .locator('.figure')
+      .evaluateAll((figures) =>
+        figures.flatMap((figure) => {
+          const [drawing, button] = ['.drawing', '.save-menu > summary'].map((part) =>
+            figure.querySelector(part)!.getBoundingClientRect(),
+          );
+          const isBelow = button.top >= drawing.bottom - 1;
+          return isBelow || button.height === 0 ? [] : [figure.querySelector('svg')!.ariaLabel];
+        }),
+      );
+    expect(covered).toEqual([]);
+  },
+);
 
 test('a figure is saved as SVG and PNG with its colours, and as CSV with its numbers', async () => {
   const page = await openPage('', { theme: 'dark' });

@@ -3,6 +3,7 @@
 
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
+import { translation } from './offered';
 import { openPage, type PageOptions } from './page';
 
 /** Returns a line for each element outside the chapters' views: its
@@ -70,4 +71,23 @@ test.each<[string, string, PageOptions]>([
   const expected = await tree(pages[0]);
   expect(expected.length).toBeGreaterThan(5);
   await expect.poll(() => tree(pages[1])).toEqual(expected);
+});
+
+test('the language menu opens the page in another language, also before the script has run', async () => {
+  const waits = (script: string) => `await new Promise(() => {});${script}`;
+  const options = { changed: { '**/assets/index-*.js': waits } };
+  const page = await openPage('#?hero.norm=0', options);
+  expect(await page.locator('[data-prerendered]').count()).toBe(1);
+  await page.getByRole('combobox', { name: 'Language' }).selectOption('Deutsch');
+  await page.waitForURL(/\?lang=de#\?hero\.norm=0$/);
+  expect(await page.locator('html').getAttribute('lang')).toBe('de');
+});
+
+test('the keyboard chooses a language in the menu', async () => {
+  const page = await openPage();
+  await page.waitForFunction(() => !document.querySelector('[data-prerendered]'));
+  await page.getByRole('combobox', { name: 'Language' }).press('D');
+  await page.waitForURL(/\?lang=de/);
+  await page.getByText(translation('de', 'It gets through.')).waitFor();
+  expect(await page.locator('html').getAttribute('lang')).toBe('de');
 });

@@ -7,13 +7,16 @@ import { LONG, openPage, type PageOptions } from './page';
 
 const WIDTH = (180 / 25.4) * 96; // the width of A4 between its margins, in pixels
 
+const EVERYTHING = 'All 12 chapters';
+
 /** The page at the moment when the browser is asked to print. */
-async function printed(options: PageOptions = {}): Promise<Page> {
+async function printed(options: PageOptions = {}, what = EVERYTHING): Promise<Page> {
   const page = await openPage('#highway?hw.layers=6', {
     ...options,
     before: () => (window.print = () => (document.title = 'printed')),
   });
-  await page.getByRole('button', { name: 'Print' }).click();
+  await page.locator('summary', { hasText: 'Print' }).click();
+  await page.getByRole('button', { name: what, exact: true }).click();
   await page.waitForFunction(() => document.title === 'printed', undefined, { timeout: 60_000 });
   return page;
 }
@@ -81,6 +84,26 @@ test('the PDF has every chapter and a moderate number of pages', LONG, async () 
   const pages = pdf.match(/\/Type \/Page\b/g)!.length;
   expect(pages).toBeGreaterThan(12);
   expect(pages).toBeLessThan(60);
+});
+
+test('one chapter is printed alone, and the other chapters are not even loaded', async () => {
+  const page = await printed({}, 'This chapter: The highway');
+  await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
+  await page.emulateMedia({ media: 'print' });
+  expect(await page.locator('.chapter >> visible=true').count()).toBe(1);
+  expect(await page.locator('#highway').isVisible()).toBe(true);
+  expect(await page.locator('#highway :is(.chapter-room, .wait)').count()).toBe(0);
+  expect(await page.locator('#lab .chapter-room').count()).toBe(1);
+  for (const other of ['.hero', '.goals', '.closing']) {
+    expect(await page.locator(other).isVisible(), other).toBe(false);
+  }
+  expect(await page.locator('.handout-source').innerText()).toMatch(/#highway\?hw\.layers=6$/);
+  const pdf = (await page.pdf({ preferCSSPageSize: true })).toString('latin1');
+  expect(pdf.match(/\/Type \/Page\b/g)!.length).toBeLessThan(8);
+  await page.emulateMedia({ media: null });
+  await page.evaluate(() => dispatchEvent(new Event('afterprint')));
+  expect(await page.locator('.hero').isVisible()).toBe(true);
+  expect(await page.locator('.chapter >> visible=true').count()).toBe(12);
 });
 
 test('the browser’s own command says what is missing', async () => {

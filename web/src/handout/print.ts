@@ -1,9 +1,10 @@
-// Prints the page. Everything is loaded and computed first; the style sheet defines the looks.
+// Prints a chapter or the whole page. What is printed is loaded and computed first; the style sheet
+// defines the looks.
 
 import { signal } from '@preact/signals';
-import { chapters } from '../chapters';
+import { type Chapter, chapters } from '../chapters';
 import { linkTo } from '../state/link';
-import { everythingIsNear } from '../ui/near';
+import { printedPart } from '../ui/near';
 import { isDark } from '../ui/theme';
 import './style.css';
 
@@ -16,39 +17,46 @@ export const preparing = signal(false);
 const QUIET_MS = 700;
 const LONGEST_MS = 30_000;
 
-/** Prints all chapters, with figures drawn for the width of the paper. */
-export async function printHandout(): Promise<void> {
+/** Prints one chapter, or by default all, with figures drawn for the width of the paper. */
+export async function printHandout(chapter?: Chapter): Promise<void> {
   const { dataset } = document.documentElement;
+  const id = chapter?.source.id;
   preparing.value = true;
   dataset.view = 'print';
-  tellAddress(); // before print(), so that it is rendered in time
-  loadEverything();
-  await quiet();
+  const section = id === undefined ? null : document.getElementById(id);
+  section?.setAttribute('data-printed', '');
+  tellAddress(id); // before print(), so that it is rendered in time
+  load(chapter ? [chapter] : chapters, section ?? document.body);
+  await quiet(section ?? document.querySelector('main')!);
   preparing.value = false;
-  addEventListener('afterprint', () => delete dataset.view, { once: true });
+  const end = () => {
+    delete dataset.view;
+    section?.removeAttribute('data-printed');
+  };
+  addEventListener('afterprint', end, { once: true });
   print();
 }
 
-function tellAddress(): void {
-  address.value = new URL(linkTo(''), location.href).href;
+function tellAddress(chapter = ''): void {
+  address.value = new URL(linkTo(chapter), location.href).href;
 }
 
-function loadEverything(): void {
-  everythingIsNear.value = true;
-  chapters.forEach((chapter) => void chapter.load());
+function load(wanted: readonly Chapter[], part: Element): void {
+  printedPart.value = part;
+  wanted.forEach((chapter) => void chapter.load());
 }
 
-/** Waits until all computations are done and the page has not changed for a moment. */
-async function quiet(): Promise<void> {
+/** Waits until all computations in a part of the page are done and it has not changed for a moment. */
+async function quiet(part: Element): Promise<void> {
   const began = performance.now();
   let changed = began;
   const observer = new MutationObserver(() => (changed = performance.now()));
-  observer.observe(document.querySelector('main')!, {
+  observer.observe(part, {
     childList: true,
     subtree: true,
     attributes: true,
   });
-  const computing = () => document.querySelector('.chapter-room, .wait, [aria-busy=true]') !== null;
+  const computing = () => part.querySelector('.chapter-room, .wait, [aria-busy=true]') !== null;
   const isQuiet = () => performance.now() - changed > QUIET_MS && !computing();
   while (!isQuiet() && performance.now() - began < LONGEST_MS) {
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -61,9 +69,10 @@ async function quiet(): Promise<void> {
 export function prepareWhenAsked(): void {
   const { dataset } = document.documentElement;
   addEventListener('beforeprint', () => {
-    tellAddress();
     dataset.theme = 'light';
-    loadEverything();
+    if (dataset.view === 'print') return; // printHandout() has done the rest
+    tellAddress();
+    load(chapters, document.body);
   });
   addEventListener('afterprint', () => (dataset.theme = isDark.value ? 'dark' : 'light'));
 }

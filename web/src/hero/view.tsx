@@ -36,10 +36,10 @@ export function Hero({ title, introduction }: { title: string; introduction: Com
         </div>
         <div class="hero-switches" role="group" aria-label={t`Parts of the stack`}>
           <span class="hero-invitation">{t`Switch one off:`}</span>
-          <Switch label={t`Add`} formula={add ? 'x + F' : t`F alone`} item={state.add} />
+          <Switch label={t`Add`} formulas={['x + F', t`F alone`]} item={state.add} />
           <Switch
             label={t`Norm`}
-            formula={norm ? NORM_NAMES[OPTIONS.norm] : t`no norm`}
+            formulas={[NORM_NAMES[OPTIONS.norm], t`no norm`]}
             item={state.norm}
           />
         </div>
@@ -56,8 +56,15 @@ export function Hero({ title, introduction }: { title: string; introduction: Com
       <Canvas name={NAME} picture={picture} />
       <Sentence />
       <Place of={0} measured={measured} />
-      <p class="hero-hint">
-        <Hint milliseconds={tokens?.milliseconds} />
+      <p class="hero-hint hero-steady">
+        {SETTINGS.map(([a, n]) => {
+          const isShown = a === add && n === norm;
+          return (
+            <span key={`${a} ${n}`} aria-hidden={!isShown}>
+              <Hint milliseconds={tokens?.milliseconds} words={normWords(a, n)} />
+            </span>
+          );
+        })}
       </p>
       {measured && <Numbers measured={measured} />}
     </header>
@@ -67,7 +74,30 @@ export function Hero({ title, introduction }: { title: string; introduction: Com
 const NAME = t`Bands run from layer 0 at the bottom to layer ${OPTIONS.layers} at the top, one for
   each byte of “${SENTENCE}”. The sentence above and the table that follows describe them.`;
 
-function Hint({ milliseconds }: { milliseconds: number | undefined }) {
+/** All settings of Add and Norm. */
+const SETTINGS = [
+  [true, true],
+  [false, true],
+  [true, false],
+  [false, false],
+];
+
+/** Where the norm stands, and what follows for the stream. */
+function normWords(add: boolean, norm: boolean): string {
+  if (!norm) return t`The norm is off: each sublayer reads the stream as it is, of any size.`;
+  return add
+    ? t`The norm stands before each sublayer, as in GPT-2, so the stream itself may grow. Chapter 1
+      shows the older order, with the norm after the sum.`
+    : t`The norm stands before each sublayer. With Add off, the output of a sublayer is the whole
+      stream.`;
+}
+
+interface HintProps {
+  milliseconds: number | undefined;
+  words: string; // about the norm
+}
+
+function Hint({ milliseconds, words }: HintProps) {
   const measured =
     milliseconds === undefined
       ? t`Measured here`
@@ -76,17 +106,23 @@ function Hint({ milliseconds }: { milliseconds: number | undefined }) {
     <Trans>
       {{ measured }}: {{ layers: OPTIONS.layers }} layers, width {{ width: OPTIONS.width }}, these{' '}
       {{ bytes: SENTENCE.length }} bytes, one forward and backward pass with initial weights (
-      {{ weights: FIRST_WEIGHTS[OPTIONS.initialization] }}, seed {{ seed: OPTIONS.seed }}). The norm
-      stands before each sublayer, as in GPT-2, so the stream itself may grow. Chapter 1 shows the
-      older order, with the norm after the sum. A band’s width grows with the signal’s RMS, though
-      far more slowly. Its colour is the direction: tokens with a cosine of about 0.99 or more share
-      a colour and draw together. “Token similarity” is the mean cosine of all pairs: 1 if all point
-      in the same direction. The thin lines are the gradient on its way down.
+      {{ weights: FIRST_WEIGHTS[OPTIONS.initialization] }}, seed {{ seed: OPTIONS.seed }}).{' '}
+      {{ words }} A band’s width grows with the signal’s RMS, though far more slowly. Its colour is
+      the direction: tokens with a cosine of about 0.99 or more share a colour and draw together.
+      “Token similarity” is the mean cosine of all pairs: 1 if all point in the same direction. The
+      thin lines are the gradient on its way down.
     </Trans>
   );
 }
 
-function Switch({ label, formula, item }: { label: string; formula: string; item: Item<boolean> }) {
+interface SwitchProps {
+  label: string;
+  formulas: [on: string, off: string];
+  item: Item<boolean>;
+}
+
+/** A switch as wide as the wider formula. */
+function Switch({ label, formulas, item }: SwitchProps) {
   return (
     <label class="switch">
       <input
@@ -95,7 +131,14 @@ function Switch({ label, formula, item }: { label: string; formula: string; item
         checked={item.value}
         onChange={(event) => (item.value = event.currentTarget.checked)}
       />
-      <strong>{label}</strong> <span class="faint">{formula}</span>
+      <strong>{label}</strong>{' '}
+      <span class="faint hero-steady">
+        {formulas.map((formula, i) => (
+          <span key={formula} aria-hidden={item.value !== (i === 0)}>
+            {formula}
+          </span>
+        ))}
+      </span>
     </label>
   );
 }

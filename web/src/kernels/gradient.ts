@@ -3,7 +3,7 @@
 import { kernels } from './current';
 import { normalizeToken } from './token';
 import type { TokenNorm } from '../ui/names';
-import { length, mean } from '../ui/vectors';
+import { length, mean, withoutNoise } from '../ui/vectors';
 
 export interface Gradient {
   x: number[];
@@ -50,6 +50,5 @@ export function gradientOf(
 
 /** The values, with 0 in place of rounding errors of values as large as g ÷ divisor. */
 export function withoutRounding(values: readonly number[], g: readonly number[], divisor = 1) {
-  const least = (1e-12 * length(g)) / divisor;
-  return values.map((v) => (Math.abs(v) < least ? 0 : v));
+  return values.map((v) => withoutNoise(v, length(g) / divisor));
 }

@@ -7,7 +7,7 @@ import { formatPo, parsePo } from '../../plugins/po';
 import { catalogue } from './catalogue';
 import { plural, t, Trans, translated } from './text';
 
-vi.mock('./language', () => ({ language: 'de' }));
+vi.hoisted(() => vi.stubGlobal('document', { documentElement: { lang: 'de' } }));
 vi.mock('./catalogue', () => ({ catalogue: {} }));
 
 const add = (entries: Record<string, string[]>) => Object.assign(catalogue, entries);
@@ -46,6 +46,14 @@ test('the number chooses the form, and other values have names', () => {
   const layers = (n: number) =>
     plural(n, '{n} layer in {place}', '{n} layers in {place}', { place: 'A' });
   expect([0, 1, 2].map(layers)).toEqual(['0 Schichten in A', '1 Schicht in A', '2 Schichten in A']);
+});
+
+test('numbers have the separator of the language', () => {
+  add({ '{n} layer': ['{n} Schicht'], 'a step of {step}': ['ein Schritt von {step}'] });
+  expect(t`from ${-0.5} to ${1e-7}`).toBe('from −0,5 to 1e−7');
+  expect(plural(2.5, '{n} layer', '{n} layers')).toBe('2,5 Schicht');
+  expect(renderToString(<Trans>a step of {{ step: 0.25 }}</Trans>)).toBe('ein Schritt von 0,25');
+  expect(t`version ${'0.1'}`).toBe('version 0.1'); // a text stays as it is
 });
 
 test('sources are read by the same rules', async () => {

@@ -8,12 +8,12 @@ import {
   type VNode,
 } from 'preact';
 import { catalogue } from './catalogue';
-import { language } from './language';
+import { language, localNumber } from './language';
 import { filled, PLACES, tagged, templateOf } from './template';
 
 /** t`A stack of ${n} layers`, in the reader's language. */
 export function t(parts: TemplateStringsArray, ...values: unknown[]): string {
-  return filled(found(templateOf(parts)), values);
+  return filled(found(templateOf(parts)), values.map(written));
 }
 
 const CATEGORIES = ['zero', 'one', 'two', 'few', 'many', 'other'] as const;
@@ -24,7 +24,8 @@ const categories = CATEGORIES.filter((c) => rules.resolvedOptions().pluralCatego
 export function plural(n: number, one: string, other: string, values: object = {}): string {
   const forms = catalogue[one] ?? [one, other];
   const form = Math.min(categories.indexOf(rules.select(n)), forms.length - 1);
-  return filled(forms[form], { n, ...values });
+  const all = Object.entries({ n, ...values }).map(([name, value]) => [name, written(value)]);
+  return filled(forms[form], Object.fromEntries(all));
 }
 
 /** Translates a text that msg() marks, in a worker or in the library. A text without a translation
@@ -42,6 +43,11 @@ export function Trans({ children }: { children: ComponentChildren }) {
   return <>{built(found(message), elements, values)}</>;
 }
 
+/** A value of a text: a number in the notation of the page's language, anything else as it is. */
+function written<V>(value: V): V | string {
+  return typeof value === 'number' ? localNumber(String(value).replace('-', '−')) : value;
+}
+
 function found(message: string): string {
   return catalogue[message]?.[0] ?? message;
 }
@@ -57,7 +63,7 @@ function messageOf(
     return tagged(number, messageOf((child.props as any).children ?? '', elements, values));
   }
   if (typeof child !== 'object' || child === null) return String(child ?? '');
-  Object.assign(values, child);
+  for (const [name, value] of Object.entries(child)) values[name] = written(value);
   return `{${Object.keys(child)[0]}}`;
 }
 

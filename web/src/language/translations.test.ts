@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import { parsePo, translatedLanguages } from '../../plugins/po';
+import { foreignNumbers } from '../../test/foreign-numbers';
 import { LANGUAGE_NAMES } from './language';
 
 const web = fileURLToPath(new URL('../..', import.meta.url));
@@ -15,6 +16,7 @@ function chosen(search: string, languages: string[]) {
   const root = { lang: '', dataset: {} as Record<string, string> };
   runInNewContext(readFileSync(`${web}public/first.js`, 'utf8'), {
     URLSearchParams,
+    addEventListener: () => {},
     location: { search },
     navigator: { languages },
     document: { documentElement: root, currentScript: { src: '' } },
@@ -56,4 +58,13 @@ test.each(files)('%s keeps the values and elements of each text', (file) => {
       expect(expected, form).toContainEqual(places(form));
     }
   }
+});
+
+const withComma = files.filter((file) =>
+  (0.5).toLocaleString(file.replace('.po', '')).includes(','),
+);
+
+test.each(withComma)('%s has decimal commas', (file) => {
+  const entries = parsePo(readFileSync(`${web}src/locales/${file}`, 'utf8'));
+  expect(foreignNumbers(entries.flatMap(({ forms }) => forms))).toEqual([]);
 });

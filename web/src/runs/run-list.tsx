@@ -1,3 +1,4 @@
+import { localNumber } from '../language/language';
 import { t } from '../language/text';
 import { tidy } from '../state/fields';
 import { grouped, roundNumber } from '../ui/numbers';
@@ -70,7 +71,7 @@ function lossOf({ step, loss }: Run): string {
 }
 
 function written(setting: unknown): string {
-  return typeof setting === 'number' ? String(tidy(setting)) : String(setting ?? '–');
+  return typeof setting === 'number' ? localNumber(String(tidy(setting))) : String(setting ?? '–');
 }
 
 function progress({ step, config }: Run): string {

@@ -1,5 +1,6 @@
 // The fields of the page's state: their text in a link, and their valid values.
 
+import { decimalComma, localNumber } from '../language/language';
 import { plural, t } from '../language/text';
 
 /** The problem of a text, as the end of a sentence: "is 7; it must be a number from 0 to 3". */
@@ -145,7 +146,7 @@ export function readVector(text: string, limits: VectorLimits): number[] {
         words.length,
         'has {length} value; it must have {bounds}',
         'has {length} values; it must have {bounds}',
-        { length: words.length.toLocaleString('en'), bounds },
+        { length: localNumber(words.length.toLocaleString('en')), bounds },
       ),
     );
   }
@@ -183,7 +184,8 @@ function parse(word: string): number {
 }
 
 function readNumber(text: string): number {
-  const value = text.trim() === '' ? NaN : parse(text);
+  const point = decimalComma ? text.replace(',', '.') : text;
+  const value = text.trim() === '' ? NaN : parse(point);
   if (!Number.isFinite(value)) throw new FieldError(t`is “${shorten(text)}”; it must be a number`);
   return value;
 }

@@ -58,7 +58,7 @@ describe('a vector', () => {
   test('has its bounds named', () => {
     const bounded = { ...limits, minLength: 2, maxLength: 2, min: -1, max: 1 };
     expect(() => readVector('0 1.5', bounded)).toThrow(
-      'has 1.5 as item 2; each item must be from -1 to 1',
+      'has 1.5 as item 2; each item must be from −1 to 1',
     );
     expect(() => readVector('-1.5 0', bounded)).toThrow('has -1.5 as item 1');
     expect(readVector('-1 1', bounded)).toEqual([-1, 1]);

@@ -46,7 +46,7 @@ export function logTicks(scale: Scale, most = 9): Tick[] {
 }
 
 function logLabel(v: number): string {
-  return v >= 1e-3 && v < 1e5 ? String(v) : powerNumber(v, 0);
+  return v >= 1e-3 && v < 1e5 ? plainNumber(v) : powerNumber(v, 0);
 }
 
 /** The least span of a linear axis, as a share of its largest value. On a shorter axis, noise would

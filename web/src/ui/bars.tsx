@@ -14,9 +14,11 @@ export interface BarChart {
   zeroLine?: boolean;
   mean?: number; // a dashed line
   labels?: boolean; // the value of each bar; by default on for few bars
+  room?: number; // above and below the bars, for labels; by default for one line
 }
 
-const ROOM = 21; // space above and below the bars, for labels
+const ROOM = 21; // for one line of labels
+export const ROOM_FOR_TWO_LINES = 34;
 const EDGE = 6; // space on the right, for a long label of the last bar
 const GAP = 5; // space between a bar and its label, for a handle
 const LINE = FONT_SIZE + 1;
@@ -24,8 +26,8 @@ const LINE = FONT_SIZE + 1;
 const MANY = 64;
 
 /** Maps values to y coordinates of the drawing. */
-export function heightScale({ box, range }: Pick<BarChart, 'box' | 'range'>) {
-  const [bottom, top] = [box.y + box.height - ROOM, box.y + ROOM];
+export function heightScale({ box, range, room = ROOM }: Pick<BarChart, 'box' | 'range' | 'room'>) {
+  const [bottom, top] = [box.y + box.height - room, box.y + room];
   return scaleLinear([-range, range], [bottom, top]).clamp(true);
 }
 
@@ -95,17 +97,9 @@ function Clip({ x, width, y, up }: { x: number; width: number; y: number; up: bo
 }
 
 function Labels(chart: BarChart) {
-  const y = heightScale(chart);
   const texts = alignedNumbers(chart.values);
   const widths = texts.map((text) => textWidth(text));
-  const places = raised(
-    widths.map((width, i) => {
-      const v = chart.values[i];
-      const up = !(v < 0);
-      return { up, y: y(v) + (up ? -LINE / 2 - GAP : LINE / 2 + GAP), width };
-    }),
-    column(chart, 0).width,
-  );
+  const places = labelPlaces(chart, widths);
   return texts.map((text, i) => {
     const { x, width } = column(chart, i);
     const most = chart.box.x + chart.box.width + EDGE - widths[i] / 2;
@@ -118,20 +112,28 @@ function Labels(chart: BarChart) {
   });
 }
 
-interface Place {
-  up: boolean;
-  y: number;
-  width: number;
-}
-
-/** The vertical offsets of the labels. A label that would touch its neighbour is
- * moved a line away from its bar. */
-function raised(places: Place[], column: number): number[] {
+/** The y of the middle of each label: beyond the end of its bar, and not on the mean's line. A label
+ * that would touch its neighbour is moved by a line: away from its bar, or towards it if the label
+ * would leave the chart. */
+export function labelPlaces(chart: BarChart, widths: readonly number[]): number[] {
+  const { box, values, mean } = chart;
+  const y = heightScale(chart);
+  const pitch = column(chart, 0).width;
+  const [top, bottom] = [box.y + LINE / 2, box.y + box.height - LINE / 2];
   const found: number[] = [];
-  places.forEach(({ up, y, width }, i) => {
-    const touches =
-      i > 0 && (width + places[i - 1].width) / 2 > column - 2 && Math.abs(y - found[i - 1]) < LINE;
-    found.push(touches ? found[i - 1] + (up ? -LINE : LINE) : y);
+  values.forEach((v, i) => {
+    const out = v < 0 ? 1 : -1; // away from the bar
+    let place = y(v) + out * (LINE / 2 + GAP);
+    const fromMean = LINE / 2 + 2;
+    if (mean !== undefined && Math.abs(place - y(mean)) < fromMean) {
+      place = y(mean) + out * fromMean;
+    }
+    const isNear = i > 0 && (widths[i] + widths[i - 1]) / 2 > pitch - 2;
+    if (isNear && Math.abs(place - found[i - 1]) < LINE - 0.5) {
+      place = found[i - 1] + out * LINE;
+      if (place < top || place > bottom) place = found[i - 1] - out * LINE;
+    }
+    found.push(place);
   });
   return found;
 }

@@ -3,6 +3,7 @@
 import type { ReadonlySignal } from '@preact/signals';
 import type { ComponentChildren, TargetedMouseEvent } from 'preact';
 import { useId, useState } from 'preact/hooks';
+import { localNumber } from '../language/language';
 import { t, translated } from '../language/text';
 import { type ChoiceField, type Field, type Range, type SubsetField, tidy } from '../state/fields';
 import { goTo, linkComplaints, linkTo, wholePageAt } from '../state/link';
@@ -101,6 +102,11 @@ interface ChoiceProps<V extends string> extends ControlProps<V, ChoiceField<V>> 
   values?: readonly V[];
 }
 
+/** The displayed text of a value: its label, or the value itself, which may be a number. */
+function nameOf<V extends string>(value: V, labels: Partial<Record<V, string>>): string {
+  return labels[value] ?? (Number.isFinite(Number(value)) ? localNumber(value) : value);
+}
+
 interface RadioProps<V extends string> extends ChoiceProps<V> {
   /** For a question: the right value. In print it is below the answers. */
   right?: V;
@@ -127,10 +133,10 @@ export function Choice<V extends string>({
             checked={item.value === value}
             onChange={() => (item.value = value)}
           />
-          <span>{labels[value] ?? value}</span>
+          <span>{nameOf(value, labels)}</span>
         </label>
       ))}
-      {right !== undefined && <p class="handout-answer">{t`Answer: ${labels[right] ?? right}`}</p>}
+      {right !== undefined && <p class="handout-answer">{t`Answer: ${nameOf(right, labels)}`}</p>}
       <Problem text={item.problem.value} />
     </fieldset>
   );
@@ -171,7 +177,7 @@ export function Select<V extends string>({ label, item, labels = {}, groups }: S
   const options = (values: readonly V[]) =>
     values.map((value) => (
       <option key={value} value={value}>
-        {labels[value] ?? value}
+        {nameOf(value, labels)}
       </option>
     ));
   return (

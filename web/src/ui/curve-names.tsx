@@ -49,17 +49,32 @@ function AtEnds({ curves, ...places }: CurveNamesProps) {
   const right = plot.x + plot.width;
   const floor = plot.y + plot.height;
   const drawn = curves.flatMap((curve) => {
-    const last = lineOf(curve).findLast((v, i) => v != null && xScale(x[i]) <= right + 1);
-    if (last == null) return [];
-    return [{ curve, end: Math.min(floor, Math.max(plot.y, yOf(places, last))) }];
+    const values = lineOf(curve);
+    const last = values.findLastIndex((v, i) => v != null && xScale(x[i]) <= right + 1);
+    if (last === -1) return [];
+    const end = Math.min(floor, Math.max(plot.y, yOf(places, values[last]!)));
+    return [{ curve, end, at: xScale(x[last]) }];
   });
   const ends = apart(
     drawn.map(({ end }) => end),
     plot.y,
     floor,
   );
-  return drawn.map(({ curve, end }, i) => (
+  return drawn.map(({ curve, end, at }, i) => (
     <g key={curve.name} class="curve-name">
+      {/* A curve that ends early is connected with its name. */}
+      {at < right - SAMPLE && (
+        <Line
+          points={[
+            [at + 6, end],
+            [right, end],
+          ]}
+          width={1}
+          colour={curve.colour}
+          dash="1 4"
+          class="leader"
+        />
+      )}
       <Line
         points={[
           [right + 1, end],

@@ -25,8 +25,6 @@ interface HeatMapsProps {
   yLabel: string;
   xNames?: readonly string[]; // of the columns; by default 0, 1, 2, …
   yNames?: readonly string[]; // of the rows
-  /** Writes a number of the drawing in the reader's language; by default unchanged. */
-  write?(number: string): string;
   children: ComponentChildren; // the same numbers as tables
 }
 
@@ -186,11 +184,11 @@ function spaced(count: number, pitch: number): number[] {
 const STRIP = 7;
 
 function Legend(props: Drawn & ReturnType<typeof scaleOf>) {
-  const { most, hasNegative, hasBroken, legend: top, write = String } = props;
+  const { most, hasNegative, hasBroken, legend: top } = props;
   const first = hasNegative ? -LEVELS : 0;
   const levels = Array.from({ length: LEVELS - first + 1 }, (_, i) => first + i);
-  const low = write(hasNegative ? roundNumber(-most, 3) : '0');
-  const high = write(roundNumber(most, 3));
+  const low = hasNegative ? roundNumber(-most, 3) : '0';
+  const high = roundNumber(most, 3);
   const left = EDGE + textWidth(low) + 8;
   const right = left + STRIP * levels.length;
   const broken = right + 24 + textWidth(high);
@@ -255,9 +253,9 @@ function Reading(props: Drawn) {
 }
 
 function Note(props: Drawn & Place & { read: number | null }) {
-  const { boxes, cell, map, row, column, read, width, rows, columns, write = String } = props;
+  const { boxes, cell, map, row, column, read, width, rows, columns } = props;
   const place = `${rows[row]} ← ${columns[column]}`;
-  const text = read === null ? t`not finite` : write(roundNumber(read, 3));
+  const text = read === null ? t`not finite` : roundNumber(read, 3);
   const wide = textWidth(place) + 10 + textWidth(text, 600) + 16;
   const [x, y] = [boxes[map].x + column * cell, boxes[map].y + row * cell];
   const left = Math.min(x + cell + 6, width - wide - 2);

@@ -20,6 +20,7 @@ import { CurveNames, namesBeside, namesHeight } from './curve-names';
 import { type Curve, CurveBand, CurveMarks, CurvePath } from './curves';
 import { Figure } from './figure';
 import { type Box, Label, LINE, Lines } from './marks';
+import { plainNumber } from './numbers';
 import { Reading } from './reading';
 import { DataTable, numberOrBlank } from './table';
 import { linesOf, textWidth } from './text-width';
@@ -40,8 +41,6 @@ interface LineChartProps {
   xRange?: Interval;
   yRange?: Interval;
   height?: number | ((width: number) => number);
-  /** Writes a number of the drawing in the reader's language; by default unchanged. */
-  write?(number: string): string;
   /** Tables that replace the one of all curves. */
   children?: ComponentChildren;
 }
@@ -53,7 +52,7 @@ const MENU = 32; // the width of the save menu in the lower right corner
 export type Interval = readonly [from: number, to: number];
 
 export function LineChart(props: LineChartProps) {
-  const { name, xLabel, curves, height = 280, write = String, children } = props;
+  const { name, xLabel, curves, height = 280, children } = props;
   const length = Math.max(0, ...curves.map(({ values }) => values.length));
   const counted = useMemo(() => Array.from({ length }, (_, i) => i), [length]);
   const x = props.x ?? counted;
@@ -61,7 +60,6 @@ export function LineChart(props: LineChartProps) {
   const drawable = {
     ...props,
     x,
-    write,
     curves: props.logarithmic ? curves.map(withoutZeros) : curves,
   };
   return (
@@ -77,7 +75,7 @@ export function LineChart(props: LineChartProps) {
           return (
             <>
               <Plot {...drawable} {...drawn} />
-              <Reading {...drawn} {...{ x, curves, write }} label={xLabel} zoom={setZoom} />
+              <Reading {...drawn} {...{ x, curves }} label={xLabel} zoom={setZoom} />
             </>
           );
         }}
@@ -85,7 +83,7 @@ export function LineChart(props: LineChartProps) {
         {children ?? (
           <DataTable
             caption={name}
-            columns={[xLabel, ...x]}
+            columns={[xLabel, ...x.map(plainNumber)]}
             rows={curves.map((curve) => ({
               head: curve.name,
               cells: curve.values,
@@ -114,7 +112,7 @@ export interface Layout {
   width: number; // of the drawing
 }
 
-type Drawn = LineChartProps & { x: readonly number[]; write(number: string): string };
+type Drawn = LineChartProps & { x: readonly number[] };
 
 const yLines = (label: string, width: number) => linesOf(label, width - 2 * EDGE);
 
@@ -172,22 +170,18 @@ function yScaleOf(props: Drawn, [from, to]: Interval): Scale {
   return scaleLinear().domain([min - (min < low ? room : 0), max + (max > high ? room : 0)]);
 }
 
-function yTicks({ logarithmic, write }: Drawn, scale: Scale): Tick[] {
-  return written(logarithmic ? logTicks(scale) : linearTicks(scale, 6), write);
+function yTicks({ logarithmic }: Drawn, scale: Scale): Tick[] {
+  return logarithmic ? logTicks(scale) : linearTicks(scale, 6);
 }
 
-function xTicks({ x, xLogarithmic, write }: Drawn, scale: Scale, width: number): Tick[] {
+function xTicks({ x, xLogarithmic }: Drawn, scale: Scale, width: number): Tick[] {
   const [from, to] = scale.domain();
   const shown = x.filter((at) => at >= from && at <= to);
   const round = () =>
     xLogarithmic
       ? logTicks(scale, width / 50)
       : linearTicks(scale, width / 60, x.every(Number.isInteger));
-  return written(valueTicks(scale, shown) ?? round(), write);
-}
-
-function written(ticks: readonly Tick[], write: Drawn['write']): Tick[] {
-  return ticks.map(({ value, text }) => ({ value, text: write(text) }));
+  return valueTicks(scale, shown) ?? round();
 }
 
 function Plot(props: Drawn & Layout) {

@@ -4,8 +4,8 @@ import { signal } from '@preact/signals';
 import type { RefObject } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-/** Whether everything is loaded, wherever the reader is. Set for printing. */
-export const everythingIsNear = signal(false);
+/** The part of the page that is loaded wherever the reader is. Set for printing. */
+export const printedPart = signal<Element | undefined>(undefined);
 
 /** Calls `start` when the element is less than a screen away, and again when the input changes. */
 export function useNear<E extends Element>(input: unknown, start: () => void): RefObject<E | null> {
@@ -19,8 +19,12 @@ export function useNear<E extends Element>(input: unknown, start: () => void): R
     observer.observe(element.current!);
     return () => observer.disconnect();
   }, []);
+  const part = printedPart.value;
   useEffect(() => {
-    if (near || everythingIsNear.value) start();
-  }, [near || everythingIsNear.value, JSON.stringify(input)]);
+    if (part?.contains(element.current)) setNear(true);
+  }, [part]);
+  useEffect(() => {
+    if (near) start();
+  }, [near, JSON.stringify(input)]);
   return element;
 }

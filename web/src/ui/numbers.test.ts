@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 
-import { alignedNumbers, fixedNumber, shortNumber } from './numbers';
+import { alignedNumbers, exactNumber, fixedNumber, shortNumber } from './numbers';
 
 describe('shortNumber', () => {
   test.each([
@@ -59,4 +59,16 @@ test.each([
   ],
 ])('%o side by side are %o', (values, texts) => {
   expect(alignedNumbers(values)).toEqual(texts);
+});
+
+test.each([
+  [0, '0'],
+  [3, '3'],
+  [-1024, '−1024'],
+  [0.1, '0.1000000'],
+  [1 - 1e-9, '1.000000'], // not exactly 1
+  [123456789, '1.234568e8'],
+  [NaN, 'NaN'],
+])('in a table %f is %s: a whole number has no decimals', (value, text) => {
+  expect(exactNumber(value)).toBe(text);
 });

@@ -1,6 +1,6 @@
-// Numbers in text.
+// Numbers in text, in the notation of the page's language.
 
-import { decimalComma } from '../language/language';
+import { decimalComma, localNumber } from '../language/language';
 
 /** The number with two decimals, or with as many as its size needs: 0.25,
  * −1.30, 12.0, 0.0015, 3.4e8. */
@@ -9,7 +9,7 @@ export function shortNumber(v: number): string {
   if (!Number.isFinite(v)) return v > 0 ? '∞' : '−∞';
   const size = Math.abs(v);
   if (size !== 0 && (size >= 1e4 || size < 1e-3)) return powerNumber(v, 1);
-  if (size !== 0 && size < 0.01) return minus(String(Number(v.toPrecision(2))));
+  if (size !== 0 && size < 0.01) return written(String(Number(v.toPrecision(2))));
   return fixedNumber(v, size >= 100 ? 0 : size >= 10 ? 1 : 2);
 }
 
@@ -27,17 +27,18 @@ export function alignedNumbers(values: readonly number[]): string[] {
 
 /** A fixed number of decimals. A value that rounds to zero has no sign. */
 export function fixedNumber(v: number, decimals: number): string {
-  return minus(v.toFixed(decimals).replace(/^-(0(\.0+)?)$/, '$1'));
+  return written(v.toFixed(decimals).replace(/^-(0(\.0+)?)$/, '$1'));
 }
 
 /** The number with a power of ten: 1.5e−7. */
 export function powerNumber(v: number, decimals: number): string {
-  return minus(v.toExponential(decimals).replace('e+', 'e'));
+  return written(v.toExponential(decimals).replace('e+', 'e'));
 }
 
-/** Seven significant digits, for tables. */
+/** Seven significant digits, for tables. Whole numbers have no decimals. */
 export function exactNumber(v: number): string {
-  return minus(Number.isFinite(v) ? v.toPrecision(7).replace('e+', 'e') : String(v));
+  if (Number.isInteger(v) && Math.abs(v) < 1e7) return written(String(v));
+  return written(Number.isFinite(v) ? v.toPrecision(7).replace('e+', 'e') : String(v));
 }
 
 /** `digits` significant digits, for sentences and formulas. */
@@ -47,7 +48,7 @@ export function roundNumber(v: number, digits = 4): string {
   if (size !== 0 && (size >= 10 ** Math.max(6, digits) || size < 1e-3)) {
     return powerNumber(v, digits - 1);
   }
-  return minus(String(Number(v.toPrecision(digits))));
+  return written(String(Number(v.toPrecision(digits))));
 }
 
 /** A share in percent, with `digits` significant digits. */
@@ -55,21 +56,29 @@ export function percent(share: number, digits = 3): string {
   return `${roundNumber(100 * share, digits)} %`;
 }
 
-/** The number with all its digits, at most six. */
+/** A whole number with all its digits, another number with at most six. */
 export function plainNumber(v: number): string {
-  return minus(String(Number(v.toPrecision(6))).replace('e+', 'e'));
+  if (Number.isSafeInteger(v)) return written(String(v));
+  return written(String(Number(v.toPrecision(6))).replace('e+', 'e'));
 }
 
-/** 3152384 becomes 3,152,384. */
+/** 3152384 becomes 3,152,384, in German 3.152.384. */
 export function grouped(n: number): string {
-  return n.toLocaleString('en');
+  return localNumber(n.toLocaleString('en'));
 }
 
-/** A number with the decimal separator of the page's language. */
-export function localNumber(text: string): string {
-  return decimalComma ? text.replace(/[.,]/g, (c) => (c === '.' ? ',' : '.')) : text;
+/** A list of numbers, separated by semicolons if they have decimal commas. */
+export function listed(numbers: readonly string[]): string {
+  return numbers.join(decimalComma ? '; ' : ', ');
 }
 
-function minus(text: string): string {
-  return text.replaceAll('-', '−');
+/** A number from a cell of a table, in the notation of programs: 0,5 becomes 0.5. Other text stays
+ * as it is. */
+export function plainText(cell: string): string {
+  const text = cell.trim().replaceAll('−', '-');
+  return decimalComma ? text.replace(/^(-?\d+),(\d+(e-?\d+)?)$/, '$1.$2') : text;
+}
+
+function written(text: string): string {
+  return localNumber(text.replaceAll('-', '−'));
 }

@@ -27,17 +27,43 @@ function contrast(a: string, b: string): number {
   return (high + 0.05) / (low + 0.05);
 }
 
+/** The value of a variable, with references to other variables followed. */
+function colourIn(theme: Record<string, string>, name: string): string {
+  const reference = /^var\(--([\w-]+)\)$/.exec(theme[name]);
+  return reference ? colourIn(theme, reference[1]) : theme[name];
+}
+
+test.each([
+  ['stream', '#00ffff'],
+  ['branch', '#ff8800'],
+  ['sum', '#ffd700'],
+  ['broken', '#ff4444'],
+  ['statistics', '#ff8800'],
+  ['mean', '#ffffff'],
+  ['normalized', '#00ffff'],
+  ['output', '#4caf50'],
+])('dark, --%s is the colour of document 004, %s', (name, colour) => {
+  expect(colourIn(dark, name)).toBe(colour);
+});
+
 describe.each([
   ['light', light],
   ['dark', dark],
 ])('%s', (_, theme) => {
-  const colour = (name: string): string => {
-    const reference = /^var\(--([\w-]+)\)$/.exec(theme[name]);
-    return reference ? colour(reference[1]) : theme[name];
-  };
+  const colour = (name: string) => colourIn(theme, name);
 
   test.each([
-    ...['stream', 'branch', 'sum', 'normalized', 'output', 'gradient', 'theory', 'broken'],
+    ...[
+      'stream',
+      'branch',
+      'sum',
+      'statistics',
+      'normalized',
+      'output',
+      'gradient',
+      'theory',
+      'broken',
+    ],
     ...[1, 2, 3, 4, 5, 6].map((i) => `series-${i}`),
     ...['text', 'faint'],
   ])('--%s is legible on a figure', (name) => {

@@ -1,5 +1,7 @@
 // A figure as a file: its drawing as SVG or PNG in its current colours, or its numbers.
 
+import { plainText } from './numbers';
+
 /** Properties that a style sheet sets and that an SVG file needs as attributes. */
 const STYLES = [
   'fill-opacity',
@@ -73,7 +75,7 @@ export async function pngOf(drawing: SVGSVGElement): Promise<Blob> {
 export function csvOf(figure: HTMLElement): string {
   const tables = [...figure.querySelectorAll<HTMLTableElement>('.numbers table')];
   const text = ({ textContent }: Element) => {
-    const plain = textContent!.trim().replaceAll('−', '-');
+    const plain = plainText(textContent!);
     return /[",\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
   };
   return tables

@@ -12,7 +12,6 @@ interface ReadingProps extends Layout {
   x: readonly number[];
   curves: readonly Curve[];
   label: string; // the label of the x axis
-  write(number: string): string;
   zoom(to: Interval | null): void;
 }
 
@@ -76,18 +75,15 @@ function Values({
   x,
   curves,
   label,
-  write,
   index,
 }: ReadingProps & { index: number }) {
   const at = xScale(x[index]);
   const shown = named(curves).filter(({ values }) => values[index] != null);
-  const rows = shown.map(
-    ({ name, values }) => [name, write(roundNumber(values[index]!, 3))] as const,
-  );
+  const rows = shown.map(({ name, values }) => [name, roundNumber(values[index]!, 3)] as const);
   const yInside = (value: number) =>
     Math.min(plot.y + plot.height, Math.max(plot.y, yOf({ yScale, plot }, value)));
   const isWhole = Number.isInteger(x[index]);
-  const head = `${label} ${write(isWhole ? grouped(x[index]) : roundNumber(x[index], 3))}`;
+  const head = `${label} ${isWhole ? grouped(x[index]) : roundNumber(x[index], 3)}`;
   const wide = Math.max(textWidth(head), ...rows.map((row) => textWidth(row.join('  '), 600)));
   const box = { width: wide + 2 * EDGE, height: LINE * (rows.length + 1) + EDGE };
   const left = at + box.width + 14 > plot.x + plot.width ? at - box.width - 10 : at + 10;

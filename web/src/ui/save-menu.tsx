@@ -34,7 +34,8 @@ export function SaveMenu({ name, figure }: SaveMenuProps) {
   );
 }
 
-function closeOutside({ currentTarget, relatedTarget }: FocusEvent) {
+/** Closes a menu when the focus leaves it. */
+export function closeOutside({ currentTarget, relatedTarget }: FocusEvent) {
   const menu = currentTarget as HTMLDetailsElement;
   if (!menu.contains(relatedTarget as Node | null)) menu.open = false;
 }

@@ -4,7 +4,7 @@ import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { t } from '../language/text';
-import { exactNumber, roundNumber } from './numbers';
+import { exactNumber, plainNumber, roundNumber } from './numbers';
 
 /** Whether the tables of every figure are visible. Screen readers always have them. */
 export const showNumbers = signal(false);
@@ -59,6 +59,11 @@ export function DataTable<C>({ columns, rows, format, ...scroll }: DataTableProp
   );
 }
 
+/** A number in the notation of the page's language; other content as it is. */
+function plain(content: ComponentChildren): ComponentChildren {
+  return typeof content === 'number' ? plainNumber(content) : content;
+}
+
 // Columns and rows are memoized, because there may be a thousand.
 
 function Columns({ columns }: { columns: readonly ComponentChildren[] }) {
@@ -71,7 +76,7 @@ function Columns({ columns }: { columns: readonly ComponentChildren[] }) {
               <td key={i} />
             ) : (
               <th scope="col" key={i}>
-                {column}
+                {plain(column)}
               </th>
             ),
           )}
@@ -95,7 +100,7 @@ function Row<C>({
       <tr class={name} {...Object.fromEntries(attributes)}>
         <th scope="row">{head}</th>
         {cells.map((cell, i) => (
-          <td key={i}>{format ? format(cell) : (cell as ComponentChildren)}</td>
+          <td key={i}>{format ? format(cell) : plain(cell as ComponentChildren)}</td>
         ))}
       </tr>
     ),

@@ -68,7 +68,11 @@ function LanguageMenu() {
   return (
     <label>
       {t`Language`}{' '}
-      <select value={language} onChange={(event) => choose(event.currentTarget)}>
+      <select
+        data-menu="language"
+        value={language}
+        onChange={(event) => choose(event.currentTarget)}
+      >
         {Object.entries(LANGUAGE_NAMES).map(([tag, name]) => (
           <option key={tag} value={tag} lang={tag}>
             {name}

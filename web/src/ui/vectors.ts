@@ -16,6 +16,14 @@ export function length(values: readonly number[]): number {
   return Math.hypot(...values);
 }
 
+/** Rounding errors of float64 in a short computation, relative to the largest number in it. */
+const ROUNDING = 1e-12;
+
+/** The value, or 0 if it is no larger than the rounding errors of numbers of this size. */
+export function withoutNoise(value: number, size: number): number {
+  return Math.abs(value) < ROUNDING * size ? 0 : value;
+}
+
 type Numbers = ArrayLike<number>;
 
 /** The largest absolute value. */

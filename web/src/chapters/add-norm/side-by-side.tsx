@@ -7,6 +7,7 @@ import { Figure } from '../../ui/figure';
 import { type Box, Label, Line, type Point } from '../../ui/marks';
 import { roundNumber } from '../../ui/numbers';
 import { DataTable, Rounded } from '../../ui/table';
+import { largest, withoutNoise } from '../../ui/vectors';
 import { normalizeToken } from '../../kernels/token';
 import {
   ARRANGEMENTS,
@@ -33,7 +34,6 @@ import { LIMIT, state } from './state';
 const WIDTH = 860;
 /** The range of the charts. With x within ±1, nearly all sums fit. */
 const RANGE = 2.5;
-const ROUNDING = 1e-12;
 
 const NAMES: Record<Arrangement, string> = {
   plain: t`no residual`,
@@ -111,7 +111,7 @@ export function SideBySide() {
 
 function Numbers({ apart, pairs }: { apart: number; pairs: Pair[] }) {
   const statistics = pairs.map(({ of }) => normalizeToken({ epsilon: 0 }, of.leaves));
-  const means = statistics.map(({ mean }) => (Math.abs(mean) < ROUNDING ? 0 : mean));
+  const means = pairs.map(({ of }, i) => withoutNoise(statistics[i].mean, largest(of.leaves)));
   const row = (id: string, head: string, values: number[]) => ({
     head,
     cells: values.map((value) => <Rounded value={value} />),

@@ -3,15 +3,21 @@
 import type { ComponentChildren } from 'preact';
 import { t } from '../../language/text';
 import { linearTicks, YAxis } from '../../ui/axes';
-import { type BarChart, Bars, heightScale, symmetricRange } from '../../ui/bars';
+import {
+  type BarChart,
+  Bars,
+  heightScale,
+  ROOM_FOR_TWO_LINES,
+  symmetricRange,
+} from '../../ui/bars';
 import { Slider } from '../../ui/controls';
 import { Figure } from '../../ui/figure';
 import { Formula } from '../../ui/formula';
-import { Label } from '../../ui/marks';
+import { Label, LINE } from '../../ui/marks';
 import { fixedNumber, shortNumber } from '../../ui/numbers';
 import { Rounded, type VectorRow } from '../../ui/table';
+import { largest, withoutNoise } from '../../ui/vectors';
 import { result } from './compute';
-import { sumColour } from './stage-a';
 import { state } from './state';
 import { TourPart } from './tour';
 
@@ -21,7 +27,8 @@ const HEIGHT = 250;
 const RANGE = 3;
 
 export function StageB() {
-  const { sum, normalized, output, mean, deviation } = result.value;
+  const { sum, normalized, output, deviation } = result.value;
+  const mean = shownMean();
   return (
     <div class="an-steps">
       <Step
@@ -63,6 +70,12 @@ export function StageB() {
       </Step>
     </div>
   );
+}
+
+/** The mean of s, without rounding errors. */
+function shownMean(): number {
+  const { sum, mean } = result.value;
+  return withoutNoise(mean, largest(sum));
 }
 
 interface StepProps {
@@ -121,18 +134,25 @@ function boxFrom(x: number) {
 }
 
 function StatisticsChart() {
-  const { sum, mean } = result.value;
-  const room = 1.2; // space above the bars for the mean's label
+  const { sum } = result.value;
+  const mean = shownMean();
   const range = symmetricRange(
-    sum.map((v) => room * v),
+    sum.map((v) => 1.2 * v),
     3,
   );
+  const room = ROOM_FOR_TWO_LINES;
   const box = boxFrom(48);
-  const chart: BarChart = { box, values: sum, colour: sumColour(), range, mean };
+  const chart: BarChart = { box, values: sum, colour: 'var(--statistics)', range, mean, room };
   const scale = heightScale(chart);
+  const ticks = linearTicks(scale, 4)
+    .filter(({ value }) => value)
+    .map(({ value, text }) => {
+      const isFree = Math.abs(scale(value) - scale(mean)) > LINE; // of the mean's label
+      return { value, text: isFree ? text : '' };
+    });
   return (
     <>
-      <YAxis plot={box} scale={scale} ticks={linearTicks(scale, 4).filter(({ value }) => value)} />
+      <YAxis plot={box} scale={scale} ticks={ticks} />
       <Bars {...chart} />
       <Label at={[box.x - 3, scale(mean)]} anchor="end" class="halo">
         μ {shortNumber(mean)}
@@ -142,7 +162,14 @@ function StatisticsChart() {
 }
 
 function CentredChart({ values, colour }: { values: readonly number[]; colour: string }) {
-  const chart: BarChart = { box: boxFrom(28), values, colour, range: RANGE, zeroLine: true };
+  const chart: BarChart = {
+    box: boxFrom(28),
+    values,
+    colour,
+    range: RANGE,
+    zeroLine: true,
+    room: ROOM_FOR_TWO_LINES,
+  };
   const scale = heightScale(chart);
   return (
     <>

@@ -42,12 +42,16 @@ function shownStep(): number {
   return embedded === null && !presenting.value ? state.tour.value : 0;
 }
 
+const START = 'an-start-tour';
+
 export function StartTour() {
   if (embedded !== null || presenting.value) return null;
   return (
-    <Button kind="primary" onClick={() => goToStep(1)}>
-      {t`Start tour`}
-    </Button>
+    <span id={START}>
+      <Button kind="primary" onClick={() => goToStep(1)}>
+        {t`Start tour`}
+      </Button>
+    </span>
   );
 }
 
@@ -60,11 +64,14 @@ function show(part: Element): void {
   part.scrollIntoView({ block: isTall ? 'start' : 'center' });
 }
 
-/** Ends the tour and moves the keyboard focus to the part that it showed. */
+/** Ends the tour. After its last step the keyboard focus returns to the button that starts it;
+ * before, it moves to the part that the tour showed. */
 function leave(): void {
-  const part = elementOf(state.tour.value);
+  const step = state.tour.value;
+  const part = elementOf(step);
   goToStep(0);
-  part?.closest<HTMLElement>('[tabindex]')?.focus({ preventScroll: true });
+  if (step === TOUR.length) document.querySelector<HTMLElement>(`#${START} button`)?.focus();
+  else part?.closest<HTMLElement>('[tabindex]')?.focus({ preventScroll: true });
 }
 
 export function Tour() {
@@ -90,6 +97,19 @@ export function Tour() {
     return () => removeEventListener('keydown', press);
   }, [step === 0]);
 
+  // Another width moves every part. A change of height alone may be a phone's address bar.
+  useEffect(() => {
+    if (step === 0) return;
+    let width = innerWidth;
+    const resize = () => {
+      if (innerWidth === width) return;
+      width = innerWidth;
+      requestAnimationFrame(() => show(elementOf(step)!)); // figures have been drawn by then
+    };
+    addEventListener('resize', resize);
+    return () => removeEventListener('resize', resize);
+  }, [step]);
+
   if (step === 0) return null;
   const { title, text } = TOUR[step - 1];
   const atEnd = step === TOUR.length;
@@ -112,10 +132,18 @@ export function Tour() {
         <Button onClick={() => goToStep(step - 1)} disabled={step === 1}>
           {t`Back`}
         </Button>
-        <Button kind="primary" onClick={() => goToStep(step + 1)} disabled={atEnd}>
-          {t`Next`}
-        </Button>
-        <Button onClick={leave}>{atEnd ? t`Finish` : t`Leave`}</Button>
+        {atEnd ? (
+          <Button key="done" kind="primary" onClick={leave}>
+            {t`Done`}
+          </Button>
+        ) : (
+          <>
+            <Button kind="primary" onClick={() => goToStep(step + 1)}>
+              {t`Next`}
+            </Button>
+            <Button onClick={leave}>{t`Leave`}</Button>
+          </>
+        )}
       </div>
     </div>
   );

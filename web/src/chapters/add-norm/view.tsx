@@ -133,7 +133,7 @@ function BoxesLink({ open }: { open(): void }) {
 
 const COLOURS = {
   stream: t`stream, x`,
-  branch: t`branch, F(x)`,
+  branch: t`branch, F(x), and s in step B1`,
   sum: t`sum, s`,
   normalized: t`normalized, x̂`,
   output: t`output, y`,

@@ -11,7 +11,7 @@ import { NORM_NAMES, type TokenNorm } from '../../ui/names';
 import { percent, roundNumber } from '../../ui/numbers';
 import { Rounded, Statistics } from '../../ui/table';
 import { texFactor, texNumber, texResult } from '../../ui/tex';
-import { dot, largest, length, sum } from '../../ui/vectors';
+import { dot, largest, length, sum, withoutNoise } from '../../ui/vectors';
 import { Parts, Through } from './figures';
 import { type Gradient, gradientOf, withoutRounding } from '../../kernels/gradient';
 import { FEATURES, state } from './state';
@@ -180,15 +180,17 @@ function BackwardFormula({ gradient, rms }: PartProps) {
 }
 
 function Checks({ gradient, rms }: PartProps) {
-  const { g, alongOnes, alongNormalized, remainder, normalized, deviation, dx } = gradient;
+  const { g, alongOnes, alongNormalized, remainder, normalized, deviation } = gradient;
+  const dx = withoutRounding(gradient.dx, g, deviation);
+  const sumOf = (terms: number[]) => withoutNoise(sum(terms), length(dx));
   const whole = dot(g, g);
   const share = (part: readonly number[]) => {
     const kept = withoutRounding(part, g);
     return whole === 0 ? t`undefined` : percent(dot(kept, kept) / whole);
   };
   const rows: [id: string, name: string, value: ComponentChildren][] = [
-    ['sum', 'Σ dx', <Rounded value={sum(dx)} />],
-    ['sum-normalized', 'Σ dx ⊙ x̂', <Rounded value={dot(dx, normalized)} />],
+    ['sum', 'Σ dx', <Rounded value={sumOf(dx)} />],
+    ['sum-normalized', 'Σ dx ⊙ x̂', <Rounded value={sumOf(dx.map((v, i) => v * normalized[i]))} />],
     ['share-mean', t`of |g|², along 1`, share(alongOnes)],
     ['share-normalized', t`of |g|², along x̂`, share(alongNormalized)],
     ['share-remainder', t`of |g|², remainder`, share(remainder)],

@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Arrangement, Kernels, SessionOptions } from '../../kernels/kernels';
 import { loadKernels } from '../../kernels/current';
 import { CODE } from './code';
+import { MODELS } from './state';
 import { type BlockSizes, blockParameters, headsProblem, stepsOf } from './model';
 
 let kernels: Kernels;
@@ -59,6 +60,20 @@ test('the source document’s block has 3,152,384', () => {
   expect(blockParameters({ dModel: 512, heads: 8, dFf: 2048 })).toBe(3152384);
 });
 
+test.each([
+  ['Transformer base', { placement: 'post', causal: false, activation: 'relu' }, 'ReLU'],
+  ['GPT-2 small', { placement: 'pre', causal: true, activation: 'gelu' }, 'GELU'],
+  ['GPT-3', { placement: 'pre', causal: true, activation: 'gelu' }, 'GELU'],
+])('%s has the placement, mask and activation of its paper', (name, wanted, step) => {
+  const model = MODELS.find((one) => one.name === name)!;
+  expect(model).toMatchObject(wanted);
+  const names = stepsOf(model, model.placement, model.causal, model.activation)
+    .flat()
+    .map((one) => one.name);
+  expect(names).toContain(step);
+  expect(names.includes('later tokens: −∞')).toBe(model.causal);
+});
+
 test('says which heads would divide d_model', () => {
   const problem = (dModel: number, heads: number) => headsProblem({ dModel, heads, dFf: 1 });
   expect(problem(512, 8)).toBe('');
@@ -66,11 +81,11 @@ test('says which heads would divide d_model', () => {
   expect(problem(6, 9)).toBe('is 9; it must divide d_model = 6, as 6 does');
 });
 
-test('puts sizes, placement and mask into the code', () => {
+test('puts sizes, placement, mask and activation into the code', () => {
   const size = { dModel: 64, heads: 4, dFf: 100 };
   const [cpp, python, js] = (['cpp', 'python', 'js'] as const).map((language) => ({
-    pre: CODE[language](size, 'pre', false),
-    post: CODE[language](size, 'post', true),
+    pre: CODE[language](size, 'pre', false, 'relu'),
+    post: CODE[language](size, 'post', true, 'gelu'),
   }));
   for (const piece of ['d_model = 64;', 'n_heads = 4;', 'd_ff = 100;', 'causal = true;']) {
     expect(cpp.post).toContain(piece);
@@ -86,14 +101,22 @@ test('puts sizes, placement and mask into the code', () => {
   expect(python.pre).toContain('causal = False\n');
   expect(js.post).toContain("placement: 'post'");
   expect(js.pre).toContain("placement: 'pre'");
+  expect(cpp.pre).toContain('feed_forward = FeedForwardKind::kRelu,');
+  expect(cpp.post).toContain('feed_forward = FeedForwardKind::kGeluTanh,');
+  expect(python.pre).toContain('return self.down(torch.relu(self.up(x)))\n');
+  expect(python.post).toContain(
+    'return self.down(nn.functional.gelu(self.up(x), approximate="tanh"))\n',
+  );
+  expect(js.pre).toContain("feedForward: 'relu'");
+  expect(js.post).toContain("feedForward: 'gelu-tanh'");
 });
 
 test.each([
-  ['pre', false],
-  ['post', true],
-] as const)('JavaScript runs as it stands, %s', (placement, causal) => {
+  ['pre', false, 'relu'],
+  ['post', true, 'gelu'],
+] as const)('JavaScript runs as it stands, %s', (placement, causal, activation) => {
   const size = { dModel: 64, heads: 4, dFf: 100 };
-  const code = CODE.js(size, placement, causal);
+  const code = CODE.js(size, placement, causal, activation);
   const web = fileURLToPath(new URL('../../..', import.meta.url));
   const program = ['--input-type=module', '--eval', code];
   const printed = execFileSync(process.execPath, program, { cwd: web, encoding: 'utf8' });

@@ -4,6 +4,9 @@ import { t } from '../../language/text';
 import { grouped } from '../../ui/numbers';
 
 export type BlockNorm = 'pre' | 'post';
+export type Activation = 'relu' | 'gelu';
+
+export const ACTIVATION_NAMES: Record<Activation, string> = { relu: 'ReLU', gelu: 'GELU' };
 
 export interface BlockSizes {
   dModel: number;
@@ -59,7 +62,12 @@ export interface Step {
 }
 
 /** The two halves of a block: the steps of the sublayer, the residual sum, and the norm. */
-export function stepsOf(sizes: BlockSizes, placement: BlockNorm, causal = false): [Step[], Step[]] {
+export function stepsOf(
+  sizes: BlockSizes,
+  placement: BlockNorm,
+  causal = false,
+  activation: Activation = 'relu',
+): [Step[], Step[]] {
   const { dModel: d, dFf, heads } = sizes;
   const ofHead = headSize(sizes);
   const stream = `B × T × ${grouped(d)}`;
@@ -86,7 +94,7 @@ export function stepsOf(sizes: BlockSizes, placement: BlockNorm, causal = false)
     ]),
     arranged([
       branch(t`up`, hidden, d * dFf + dFf),
-      branch('ReLU', hidden),
+      branch(ACTIVATION_NAMES[activation], hidden),
       branch(t`down`, stream, dFf * d + d),
     ]),
   ];

@@ -10,7 +10,15 @@ import { DataTable } from '../../ui/table';
 import { CODE } from './code';
 import { BlockDiagram, heightOf } from './diagram';
 import { CausalMask } from './masked';
-import { blockParameters, type BlockNorm, headSize, headsProblem, partsOf, stepsOf } from './model';
+import {
+  ACTIVATION_NAMES,
+  blockParameters,
+  type BlockNorm,
+  headSize,
+  headsProblem,
+  partsOf,
+  stepsOf,
+} from './model';
 import { MODELS, state } from './state';
 import './style.css';
 
@@ -62,6 +70,7 @@ function Controls() {
         <TextField label={t`Layers N`} item={state.layers} />
         <Choice label={t`Placement`} item={state.placement} labels={PLACEMENT_NAMES} />
         <Checkbox label={t`Causal mask`} item={state.causal} />
+        <Choice label={t`Activation`} item={state.activation} labels={ACTIVATION_NAMES} />
       </div>
     </>
   );
@@ -69,7 +78,7 @@ function Controls() {
 
 function Diagram() {
   const placement = state.placement.value;
-  const halves = stepsOf(currentSizes(), placement, state.causal.value);
+  const halves = stepsOf(currentSizes(), placement, state.causal.value, state.activation.value);
   return (
     <div>
       <Figure
@@ -189,7 +198,12 @@ node examples/block.mjs`,
 function Example() {
   const language = state.language.value;
   const file = FILES[language];
-  const code = CODE[language](currentSizes(), state.placement.value, state.causal.value);
+  const code = CODE[language](
+    currentSizes(),
+    state.placement.value,
+    state.causal.value,
+    state.activation.value,
+  );
   return (
     <>
       <h3>{t`The same block as code`}</h3>
@@ -197,7 +211,7 @@ function Example() {
         {t`Each program creates this block, draws its weights with seed 0 and runs it on a random x
         of two sequences of ten tokens. It prints the shape of y, the number of parameters and the
         mean |y − x|. The library draws PyTorch’s random numbers in PyTorch’s order. So for 512, 8,
-        2048, pre-norm and no mask, C++ and Python both print 2 x 10 x 512, 3152384 and 0.2057.
+        2048, pre-norm, no mask and ReLU, C++ and Python both print 2 x 10 x 512, 3152384 and 0.2057.
         JavaScript draws the same weights but another x, so its mean is only close to that.`}
       </p>
       <p>
@@ -213,6 +227,7 @@ function Example() {
         <Choice label={t`Programming language`} item={state.language} labels={CODE_LABELS} />
         <Choice label={t`Placement`} item={state.placement} labels={PLACEMENT_NAMES} />
         <Checkbox label={t`Causal mask`} item={state.causal} />
+        <Choice label={t`Activation`} item={state.activation} labels={ACTIVATION_NAMES} />
       </div>
       <Code name={file} text={code} />
       <p>

@@ -6,7 +6,7 @@ import { type Gradient, gradientOf, withoutRounding } from '../../kernels/gradie
 import { Button, TextField } from '../../ui/controls';
 import { NORM_NAMES, TOKEN_NORMS, type TokenNorm } from '../../ui/names';
 import { DataTable, Rounded } from '../../ui/table';
-import { dot, length, sum } from '../../ui/vectors';
+import { dot, length, sum, withoutNoise } from '../../ui/vectors';
 import { currentSpace, heightOf, Range, WIDTH } from './forward';
 import { glide } from '../../ui/glide';
 import { PointHandle, ViewHandle } from './handles';
@@ -58,6 +58,18 @@ export function written(values: readonly number[]): string {
   return values.map((v) => Number(v.toFixed(4))).join(', ');
 }
 
+/** The gradient as the tables show it: without rounding errors. */
+function shown(gradient: Gradient): Gradient {
+  const { g, alongOnes, alongNormalized, remainder, dx, deviation } = gradient;
+  return {
+    ...gradient,
+    alongOnes: withoutRounding(alongOnes, g),
+    alongNormalized: withoutRounding(alongNormalized, g),
+    remainder: withoutRounding(remainder, g),
+    dx: withoutRounding(dx, g, deviation),
+  };
+}
+
 interface BackwardFigureProps {
   kind: TokenNorm;
   gradient: Gradient;
@@ -66,7 +78,7 @@ interface BackwardFigureProps {
 
 function BackwardFigure({ kind, gradient, spaceFor }: BackwardFigureProps) {
   const name = NORM_NAMES[kind];
-  const { g, alongOnes, alongNormalized, remainder, normalized, dx } = gradient;
+  const { g, alongOnes, alongNormalized, remainder, normalized, dx } = shown(gradient);
   return (
     <div>
       <Figure
@@ -167,10 +179,10 @@ function Marks({ space, kind, gradient }: MarksProps) {
 
 /** A table of g and dx along the two directions that forward projects
  * out. dx has no part along them. */
-function Numbers({ gradients }: { gradients: Gradient[] }) {
+export function Numbers({ gradients }: { gradients: Gradient[] }) {
   const row = (id: string, head: string, of: (gradient: Gradient) => number) => ({
     head,
-    cells: gradients.map((gradient) => <Rounded value={of(gradient)} />),
+    cells: gradients.map((gradient) => <Rounded value={of(shown(gradient))} />),
     data: { backward: id },
   });
   return (
@@ -180,10 +192,14 @@ function Numbers({ gradients }: { gradients: Gradient[] }) {
         visible
         columns={['', ...TOKEN_NORMS.map((kind) => NORM_NAMES[kind])]}
         rows={[
-          row('g-ones', 'g · 1', ({ g }) => sum(g)),
-          row('dx-ones', 'dx · 1', ({ dx }) => sum(dx)),
-          row('g-normalized', 'g · x̂', ({ g, normalized }) => dot(g, normalized)),
-          row('dx-normalized', 'dx · x̂', ({ dx, normalized }) => dot(dx, normalized)),
+          row('g-ones', 'g · 1', ({ g }) => withoutNoise(sum(g), length(g))),
+          row('dx-ones', 'dx · 1', ({ dx }) => withoutNoise(sum(dx), length(dx))),
+          row('g-normalized', 'g · x̂', ({ g, normalized }) =>
+            withoutNoise(dot(g, normalized), length(g)),
+          ),
+          row('dx-normalized', 'dx · x̂', ({ dx, normalized }) =>
+            withoutNoise(dot(dx, normalized), length(dx)),
+          ),
           row('length', '|dx|', ({ dx }) => length(dx)),
         ]}
       />

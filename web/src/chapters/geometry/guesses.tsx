@@ -8,7 +8,7 @@ import { glide } from '../../ui/glide';
 import { type Answer, GuessCard } from '../../ui/guess';
 import type { TokenNorm } from '../../ui/names';
 import { roundNumber } from '../../ui/numbers';
-import { largest, largestDifference } from '../../ui/vectors';
+import { largest, largestDifference, withoutNoise } from '../../ui/vectors';
 import { LIMIT, state } from './state';
 
 interface Move {
@@ -90,7 +90,8 @@ export function Guesses() {
 
 function QuestionView({ item, question, answers, right, moves, made, reply }: Question) {
   const x = state.x.value;
-  const fits = ({ change }: Move) => largest(x.map(change)) <= LIMIT;
+  const isInside = (v: readonly number[]) => largest(v) <= LIMIT;
+  const fits = ({ change }: Move) => isInside(x.map(change));
   const make = (move: Move, from = x) => {
     made.value = { x: from, move };
     state.x.value = from;
@@ -103,8 +104,12 @@ function QuestionView({ item, question, answers, right, moves, made, reply }: Qu
       {...{ item, question, answers, right }}
       onAnswer={() => {
         const [asked, back] = moves;
-        if (fits(asked)) make(asked);
-        else if (fits(back)) make(asked, x.map(back.change)); // if it fits
+        // The move must end within the figure. Half of x has room for either move.
+        const starts = [x, x.map(back.change), x.map((v) => v / 2)];
+        make(
+          asked,
+          starts.find((from) => isInside(from) && isInside(from.map(asked.change))),
+        );
       }}
       reply={`${last.move.words} ${reply(changed('layer'), changed('rms'))}`}
     >
@@ -115,15 +120,23 @@ function QuestionView({ item, question, answers, right, moves, made, reply }: Qu
           </Button>
         ))}
       </div>
-      {!moves.every(fits) && <p class="hint">{t`Each feature is limited to −3 to 3.`}</p>}
+      {moves.map(
+        (one) =>
+          !fits(one) && (
+            <p key={one.name} class="hint">
+              {t`“${one.name}” is off: it would move x out of this figure, where features go from −3
+              to 3.`}
+            </p>
+          ),
+      )}
     </GuessCard>
   );
 }
 
-/** The largest change of any feature of x̂. */
+/** The largest change of any feature of x̂, without rounding errors. */
 function changeOf(kind: TokenNorm, { x, move }: Made): number {
   const [before, after] = [x, x.map(move.change)].map(
     (v) => normalizeToken({ kind }, v).normalized,
   );
-  return largestDifference(before, after);
+  return withoutNoise(largestDifference(before, after), 1);
 }

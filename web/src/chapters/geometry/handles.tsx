@@ -4,7 +4,7 @@ import { useRef } from 'preact/hooks';
 import { t } from '../../language/text';
 import type { Item } from '../../state/store';
 import { assign } from '../../state/store';
-import { alignedNumbers } from '../../ui/numbers';
+import { alignedNumbers, listed } from '../../ui/numbers';
 import { pointIn } from '../../ui/pointer';
 import { length } from '../../ui/vectors';
 import { add, type Space, times, type Vector } from './space';
@@ -78,7 +78,7 @@ export function PointHandle({ space, name, item, from = [0, 0, 0], colour }: Poi
       aria-valuemin={0}
       aria-valuemax={MOST}
       aria-valuenow={length(item.value)}
-      aria-valuetext={alignedNumbers(item.value).join(', ')}
+      aria-valuetext={listed(alignedNumbers(item.value))}
       {...drag}
       onKeyDown={onKeys({
         ArrowRight: step(space.right, 1),

@@ -6,9 +6,9 @@ import { t, Trans } from '../../language/text';
 import { Button, ChapterLink, Choice, Presets, TextField } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { NORM_NAMES, TOKEN_NORMS, type TokenNorm } from '../../ui/names';
-import { alignedNumbers, plainNumber } from '../../ui/numbers';
+import { alignedNumbers, listed, plainNumber } from '../../ui/numbers';
 import { DataTable, Rounded } from '../../ui/table';
-import { length, sum } from '../../ui/vectors';
+import { length, sum, withoutNoise } from '../../ui/vectors';
 import { glide } from '../../ui/glide';
 import { Backward, written } from './backward';
 import { currentMoves, Forward } from './forward';
@@ -86,7 +86,7 @@ function Controls() {
   );
 }
 
-function Numbers() {
+export function Numbers() {
   const moves = TOKEN_NORMS.map(currentMoves);
   const row = (id: string, head: string, value: (m: Moves) => number | undefined) => ({
     head,
@@ -95,7 +95,7 @@ function Numbers() {
   });
   const output = {
     head: 'y',
-    cells: moves.map((m) => alignedNumbers(m.output).join(', ')),
+    cells: moves.map((m) => listed(alignedNumbers(m.output))),
     data: { forward: 'output' },
   };
   return (
@@ -107,7 +107,7 @@ function Numbers() {
         rows={[
           row('mean', 'μ', ({ kind, mean }) => (kind === 'layer' ? mean : undefined)),
           row('deviation', 'σ', ({ deviation }) => deviation),
-          row('sum', 'x̂ · 1', ({ normalized }) => sum(normalized)),
+          row('sum', 'x̂ · 1', ({ normalized }) => withoutNoise(sum(normalized), 1)),
           row('length', '|x̂|', ({ normalized }) => length(normalized)),
           ...(state.step.value === 'output' ? [output] : []),
         ]}

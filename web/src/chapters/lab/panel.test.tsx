@@ -11,15 +11,14 @@ import { Lab, type LabCurve, type LabPanel } from '../../kernels/lab';
 import { PanelFigure } from './panel';
 import { FIGURES, request, state } from './state';
 
-vi.mock('../../language/language', () => ({ language: 'de', decimalComma: true }));
 vi.mock('../../language/catalogue', async () => {
   const { wideCatalogue } = await import('../../../test/wide-letters');
   return { catalogue: wideCatalogue() };
 });
-vi.stubGlobal('document', {
-  createElement: () => ({
-    getContext: () => ({ measureText: (text: string) => ({ width: 7 * text.length }) }),
-  }),
+vi.hoisted(() => {
+  const measureText = (text: string) => ({ width: 7 * text.length });
+  const createElement = () => ({ getContext: () => ({ measureText }) });
+  vi.stubGlobal('document', { documentElement: { lang: 'de' }, createElement });
 });
 
 let lab: Lab;

@@ -6,7 +6,7 @@ import { namesBeside, namesHeight } from '../../ui/curve-names';
 import { type Curve, type Values } from '../../ui/curves';
 import { HeatMaps } from '../../ui/heat-maps';
 import { LineChart, named } from '../../ui/line-chart';
-import { exactNumber, localNumber } from '../../ui/numbers';
+import { plainNumber } from '../../ui/numbers';
 import { DataTable, numberOrBlank } from '../../ui/table';
 
 export function PanelFigure({ panel }: { panel: LabPanel }) {
@@ -82,7 +82,6 @@ function Curves({ panel }: { panel: LabPanel }) {
       xRange={x.range}
       yRange={y.range}
       height={(width) => heightOf(curves, width)}
-      write={localNumber}
     >
       <Numbers panel={panel} />
     </LineChart>
@@ -139,7 +138,7 @@ function Numbers({ panel }: { panel: LabPanel }) {
   return (
     <DataTable
       caption={`${panel.title}: ${panel.y.label}`}
-      columns={[label, ...places.map((x) => names?.[x] || exactNumber(x))]}
+      columns={[label, ...places.map((x) => names?.[x] || plainNumber(x))]}
       rows={rows.map(({ name, at }) => ({
         head: name,
         cells: places.map((x) => at.get(x)),
@@ -166,7 +165,6 @@ function Maps({ panel: { title, x, y, maps = [], value = '' } }: { panel: LabPan
       yLabel={y.label}
       xNames={x.names}
       yNames={y.names}
-      write={localNumber}
     >
       {maps.map(({ name, rows }) => (
         <DataTable

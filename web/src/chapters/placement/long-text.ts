@@ -1,6 +1,7 @@
 // A text field whose value may be too long for a link.
 
 import { t } from '../../language/text';
+import { grouped } from '../../ui/numbers';
 import { type Field, FieldError } from '../../state/fields';
 
 /** The longest text that a link contains. A longer text is replaced by a key that only this page
@@ -28,7 +29,7 @@ export function longText(maxLength: number): Field<string> {
         throw new FieldError(t`of ${name[1]} characters was too long for the link: paste it again`);
       }
       if (text.length <= maxLength) return text;
-      const [has, most] = [text.length, maxLength].map((n) => n.toLocaleString('en'));
+      const [has, most] = [text.length, maxLength].map(grouped);
       throw new FieldError(t`has ${has} characters; at most ${most} are allowed`);
     },
   };

@@ -1,6 +1,7 @@
 // A comparison of training without and with warm-up, by the rules of `addnorm study`.
 
 import { t } from '../../language/text';
+import { fixedNumber } from '../../ui/numbers';
 
 /** A margin in nats per byte. A model counts as trained if its loss is lower than that of byte
  * frequencies by this margin. The same margin decides whether one loss counts as lower than another. */
@@ -28,7 +29,7 @@ export function verdict(outcome: Outcome): string {
   const warmedTrains = trains(warmed, unigram);
   const cold = coldFate(outcome);
   const [a, b] = [without, warmed].map(lossText);
-  const chance = unigram.toFixed(2);
+  const chance = fixedNumber(unigram, 2);
   if (cold !== 'trains' && !warmedTrains) {
     return t`The stack does not train in ${steps} steps: the loss is ${a} without and ${b} with warm-up; byte frequencies alone give ${chance}.`;
   }
@@ -46,5 +47,5 @@ export function verdict(outcome: Outcome): string {
 }
 
 export function lossText(loss: number): string {
-  return Number.isFinite(loss) ? loss.toFixed(2) : t`diverged`;
+  return Number.isFinite(loss) ? fixedNumber(loss, 2) : t`diverged`;
 }

@@ -175,7 +175,7 @@ export const questions: readonly Question[] = [
       {
         tex: '\\mathrm{Var}(x_0) + L\\,\\sigma^2',
         spoken: t`the variance of x 0 plus L times σ squared`,
-        reply: t`Variances of independent terms add up, so the stream grows linearly. What stays in range is the input of each branch, which the norm brings to variance 1.`,
+        reply: t`Variances of independent terms add up, so the stream’s variance grows linearly with L, and its size, the RMS, with √L. What stays in range is the input of each branch, which the norm brings to variance 1.`,
       },
     ],
     right: 3,
