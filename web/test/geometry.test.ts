@@ -160,11 +160,11 @@ test('the ground turns the view; no number changes with it', async () => {
   await page.mouse.down();
   await page.mouse.move(x + 80, y + 40, { steps: 3 });
   await page.mouse.up();
-  expect(await ground.getAttribute('aria-valuetext')).toBe('-40° around, 22° above');
+  expect(await ground.getAttribute('aria-valuetext')).toBe('−40° around, 22° above');
   expect(await knob()).not.toBe(place);
   expect(await vector(scope, 'layer-output')).toEqual(numbers);
   await scope.getByRole('button', { name: 'From the side' }).click();
-  expect(await ground.getAttribute('aria-valuetext')).toBe('-45° around, 0° above');
+  expect(await ground.getAttribute('aria-valuetext')).toBe('−45° around, 0° above');
 });
 
 test('by keyboard: x along every direction, the view, g', async () => {

@@ -151,8 +151,8 @@ test.each(['add-norm', 'step-by-step', 'highway'])(
           const [drawing, button] = ['.drawing', '.save-menu > summary'].map((part) =>
             figure.querySelector(part)!.getBoundingClientRect(),
           );
-          const isBelow = button.top >= drawing.bottom - 1;
-          return isBelow || button.height === 0 ? [] : [figure.querySelector('svg')!.ariaLabel];
+          const isOutside = button.top >= drawing.bottom - 1 || button.bottom <= drawing.top + 1;
+          return isOutside || button.height === 0 ? [] : [figure.querySelector('svg')!.ariaLabel];
         }),
       );
     expect(covered).toEqual([]);

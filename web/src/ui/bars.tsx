@@ -14,6 +14,7 @@ export interface BarChart {
   zeroLine?: boolean;
   mean?: number; // a dashed line
   labels?: boolean; // the value of each bar; by default on for few bars
+  below?: number; // free height of the drawing under the box, for labels
   room?: number; // above and below the bars, for labels; by default for one line
 }
 
@@ -116,10 +117,10 @@ function Labels(chart: BarChart) {
  * that would touch its neighbour is moved by a line: away from its bar, or towards it if the label
  * would leave the chart. */
 export function labelPlaces(chart: BarChart, widths: readonly number[]): number[] {
-  const { box, values, mean } = chart;
+  const { box, values, mean, below = 0 } = chart;
   const y = heightScale(chart);
   const pitch = column(chart, 0).width;
-  const [top, bottom] = [box.y + LINE / 2, box.y + box.height - LINE / 2];
+  const [top, bottom] = [box.y + LINE / 2, box.y + box.height + below - LINE / 2];
   const found: number[] = [];
   values.forEach((v, i) => {
     const out = v < 0 ? 1 : -1; // away from the bar

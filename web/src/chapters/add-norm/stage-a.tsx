@@ -19,6 +19,7 @@ const TICKS = [
   { value: RANGE, text: String(RANGE) },
   { value: -RANGE, text: `−${RANGE}` },
 ];
+const BELOW = 14; // the free height under the chart of the sum
 const LINES = TICKS.map(({ value }) => ({ value, text: '' }));
 
 function chartsOf({ charts }: Layout, { identity, branch, sum }: AddNorm) {
@@ -26,7 +27,7 @@ function chartsOf({ charts }: Layout, { identity, branch, sum }: AddNorm) {
   return {
     x: { ...chart, box: charts.x, values: identity, colour: 'var(--stream)' },
     branch: { ...chart, box: charts.branch, values: branch, colour: 'var(--branch)' },
-    sum: { ...chart, box: charts.sum, values: sum, colour: sumColour() },
+    sum: { ...chart, box: charts.sum, values: sum, colour: sumColour(), below: BELOW },
   };
 }
 
