@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -367,6 +369,21 @@ TEST(CStructs, OfImpossibleSizesAreRefused) {
     EXPECT_EQ(addnorm_last_error(),
               fmt::format("add_norm_forward: the size of args is {}, must be its sizeof, here {}",
                           size, kSize));
+  }
+}
+
+/// A size above that of any version is an uninitialized value, even if zeros follow the struct.
+TEST(CStructs, OfMoreThanAnyVersionHasAreRefused) {
+  Forward c;
+  std::vector<std::byte> memory(8192);
+  auto* const args = reinterpret_cast<addnorm_add_norm_forward_args*>(memory.data());
+  std::memcpy(args, &c.args, sizeof c.args);
+  args->size = 4096;
+  EXPECT_EQ(addnorm_add_norm_forward(args), ADDNORM_OK) << addnorm_last_error();
+  for (const std::size_t size : {4104, 8192}) {
+    args->size = size;
+    EXPECT_EQ(addnorm_add_norm_forward(args), ADDNORM_INVALID_ARGUMENT);
+    EXPECT_THAT(addnorm_last_error(), HasSubstr(fmt::format("the size of args is {}", size)));
   }
 }
 
