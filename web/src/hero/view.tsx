@@ -82,7 +82,7 @@ const SETTINGS = [
   [false, false],
 ];
 
-/** Where the norm stands, and what follows for the stream. */
+/** Returns a sentence about the norm's place and its effect on the stream. */
 function normWords(add: boolean, norm: boolean): string {
   if (!norm) return t`The norm is off: each sublayer reads the stream as it is, of any size.`;
   return add
