@@ -78,6 +78,7 @@ const WORDS = [
   'Derf',
   'docs/\\w+.md',
   'DyT',
+  'GELU',
   'GPT-2 small',
   'GPT-3',
   'GroupNorm',

@@ -1,4 +1,4 @@
-// Renders the page in German and in Spanish, and finds numbers with a decimal point.
+// Renders the page in German, and finds numbers with a decimal point.
 
 import { renderToString } from 'preact-render-to-string';
 import { beforeAll, expect, test, vi } from 'vitest';
