@@ -13,7 +13,7 @@
 #include "doctor/rules.h"
 
 /// Rules that compare a place with the same place in the other layers. A place that differs from
-/// all its peers is reported, even if the network's formula allows it.
+/// all its peers is reported, even if the placement allows it. find_gated_streams needs no peers.
 
 namespace addnorm::doctor {
 namespace {
@@ -26,7 +26,7 @@ struct Measured {
   double value;
 };
 
-/// A place that differs from all its peers, and the number and the usual value of the peers.
+/// A place that differs from all its peers: its value, their usual value, and their count.
 struct Odd {
   Site site;
   double value;
@@ -34,8 +34,8 @@ struct Odd {
   std::size_t n_peers;
 };
 
-/// Returns the only place that differs, or nothing. `is_alike` compares two values. It must hold
-/// for all pairs of peers, and for no pair with the returned place.
+/// Returns the only place that differs, or nothing. `is_alike` compares two values. A place differs
+/// if all others are alike and none is like it.
 template <typename Alike>
 std::optional<Odd> odd_one_out(const std::vector<Measured>& all, const Alike& is_alike) {
   if (all.size() < kLeastPeers + 1) return std::nullopt;
@@ -43,7 +43,7 @@ std::optional<Odd> odd_one_out(const std::vector<Measured>& all, const Alike& is
   for (const Measured& one : all) {
     const auto alike = std::ranges::count_if(
         all, [&](const Measured& other) { return is_alike(one.value, other.value); });
-    if (static_cast<std::size_t>(alike) + 1 == all.size()) continue;  // all but the odd one
+    if (static_cast<std::size_t>(alike) + 1 == all.size()) continue;  // a peer: like all but one
     if (alike > 1 || odd != nullptr) return std::nullopt;
     odd = &one;
   }
@@ -71,7 +71,8 @@ Finding finding_of(const Odd& odd, std::string_view rule, std::string what, std:
           .expected = odd.usual};
 }
 
-/// The input of a sublayer as a·s + b·h.
+/// The input of a sublayer as a·s + b·h. s is the sum of the sublayer before it, h the output of
+/// that sublayer's norm.
 struct Passage {
   Site site;
   double left, norm;
@@ -92,16 +93,16 @@ std::optional<Passage> odd_passage(const std::vector<Passage>& all) {
 
 Finding changed_stream(const Passage& passage) {
   const bool is_older = std::abs(passage.left) < 0.05 && std::abs(passage.norm) < 0.05;
-  const std::string norm = std::abs(passage.norm) < 0.02
-                               ? ""
-                               : fmt::format(" + {:.2f}·h, its norm's output", passage.norm);
+  const std::string norm =
+      std::abs(passage.norm) < 0.02
+          ? ""
+          : fmt::format(" + {:.2f}·h, the output of the previous sublayer's norm", passage.norm);
   return {.rule = "stream-changed",
           .severity = Severity::kSuspicious,
           .site = passage.site,
-          .what = is_older
-                      ? "reads the input of the sublayer before, not its sum"
-                      : fmt::format("reads {:.2f}·s{}, where s is the sum of the sublayer before",
-                                    passage.left, norm),
+          .what = is_older ? "reads the input of the previous sublayer, not the previous sum"
+                           : fmt::format("reads {:.2f}·s{}, where s is the previous sublayer's sum",
+                                         passage.left, norm),
           .because = "the other sublayers read s",
           .fix =
               "look between the two sublayers for a factor, a second addition, or a stream that is "
@@ -140,8 +141,8 @@ void find_gated_streams(const Subject& subject, Findings& findings) {
         {.rule = "stream-gated",
          .severity = Severity::kSuspicious,
          .site = x.site,
-         .what = fmt::format("the sum before it is multiplied by computed factors with a root mean "
-                             "square of {:.2g}",
+         .what = fmt::format("computed factors with a root mean square of {:.2g} multiply the "
+                             "previous sum",
                              *fit.stream_gain),
          .because = "a gate of the branch alone, x + g ⊙ f: the stream keeps what earlier layers "
                     "added",
@@ -165,7 +166,7 @@ void find_odd_sums(const Subject& subject, Findings& findings) {
     findings.push_back(finding_of(
         *odd, "sum-odd", fmt::format("the sum adds {:.3g} times the {}", odd->value, part),
         fmt::format("{:.3g} times in the {} other layers", odd->usual, odd->n_peers),
-        "use one factor in all layers, or declare the other one in the config"));
+        "use one factor in all layers, or declare the different factor in the config"));
   };
   for (const auto& [kind, sums] : streams) add_odd(sums, "stream");
   for (const auto& [kind, sums] : branches) add_odd(sums, "branch");

@@ -176,12 +176,12 @@ TEST(PeerRules, SayWhatAChangedStreamIsMadeOf) {
     at(subject, {1, kFeedForward, Point::kX}).input = {.from_left = left, .from_left_norm = norm};
     return findings_of(find_changed_streams, subject).at(0).what;
   };
-  constexpr auto* kOlder = "reads the input of the sublayer before, not its sum";
+  constexpr auto* kOlder = "reads the input of the previous sublayer, not the previous sum";
   EXPECT_EQ(said(0.049, 0.049), kOlder);
   EXPECT_NE(said(0.051, 0), kOlder);
   EXPECT_NE(said(0, 0.051), kOlder);
-  EXPECT_THAT(said(2, 0.0199), testing::Not(testing::HasSubstr("norm's output")));
-  EXPECT_THAT(said(2, 0.0201), testing::HasSubstr("norm's output"));
+  EXPECT_THAT(said(2, 0.0199), testing::Not(testing::HasSubstr("previous sublayer's norm")));
+  EXPECT_THAT(said(2, 0.0201), testing::HasSubstr("previous sublayer's norm"));
 }
 
 TEST(PeerRules, AddNothingToAFindingAtTheSamePlace) {

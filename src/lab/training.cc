@@ -127,7 +127,7 @@ Check TrainedCurves::gain_between(const Claim& claim, double low, double high) c
       std::reduce(losses.begin(), losses.end()) / static_cast<double>(losses.size());
   check.measured = unigram_loss_ - mean;
   check.detail = std::isfinite(mean)
-                     ? msg("loss {:.2f}, byte frequencies {:.2f}", mean, unigram_loss_)
+                     ? msg("loss {:.2f}, that of byte frequencies {:.2f}", mean, unigram_loss_)
                      : msg("a run diverged");
   return check;
 }

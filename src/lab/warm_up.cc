@@ -38,17 +38,18 @@ FigureResult warm_up(const FigureOptions& options) {
        .x = {msg("layers"), AxisScale::kLog},
        .y = {msg("loss after training, nats per byte")},
        .caption = msg("Validation loss after {} steps at a learning rate of {}, constant from "
-                      "the first step or warmed up over {} steps. A model at the loss of byte "
-                      "frequencies has learned nothing about the order of the bytes.",
+                      "the first step or warmed up over {} steps. A model whose loss equals that "
+                      "of byte frequencies alone has learned nothing about the order of bytes.",
                       kWarmUpRunSteps, kWarmUpLearningRate, kWarmUpSteps),
        .measured = trained.losses(),
        .predicted = {trained.unigram_curve()}}};
   result.checks = {
-      trained.fails(
-          {msg("post does not train 12 layers without warm-up"), kSource, "post", kDepth, unmet}),
-      trained.trains(
-          {msg("post trains 12 layers with warm-up"), kSource, "post, warm-up", kDepth, unmet}),
-      trained.trains({msg("pre trains 12 layers without warm-up"), kSource, "pre", kDepth, unmet}),
+      trained.fails({msg("a post-norm model of 12 layers does not train without warm-up"), kSource,
+                     "post", kDepth, unmet}),
+      trained.trains({msg("a post-norm model of 12 layers trains with warm-up"), kSource,
+                      "post, warm-up", kDepth, unmet}),
+      trained.trains({msg("a pre-norm model of 12 layers trains without warm-up"), kSource, "pre",
+                      kDepth, unmet}),
   };
   return result;
 }

@@ -55,11 +55,11 @@ void AddNorm<T>::backward(StreamGradient<T>& gradient, Sublayer<T>& branch, cons
   }
   observe_gradient(Point::kSum, gradient.all(), pass);
 
-  // du, and skip ⊙ ds for x, from s = skip ⊙ x + gain ⊙ dropout(u)
+  // du, and the factors of skip ⊙ ds, from s = skip ⊙ x + gain ⊙ dropout(u)
   auto [df, residual, skip, dx] = stream_site().write_backward(gradient, pass);
   Matrix<T>& d_branch = pass.memory().d_branch;
 
-  // df from du; without an Update u is f
+  // df from du; if u is f, both are equal
   Matrix<Value>& dx_of_u = pass.memory().d_update;
   const bool changed = !update_.is_branch(pass);
   if (changed) {
@@ -114,7 +114,8 @@ AddNorm<T>::AddNorm(const Placement& placement, const AddNormOptions& options)
       placement.update == Update::kBranch && placement.survival.value(options.depth) == 1;
   const std::size_t mixes = stream_site().reads();
   require(mixes == 1 || adds_f,
-          "add_norm: placement \"{}\" reads {} mixes, must add the output of F unchanged",
+          "add_norm: placement \"{}\" reads {} mixes of lanes, so it must add the output of F "
+          "unchanged",
           placement.name, mixes);
   const auto fill = [&](Slot slot, auto& norm, double output_scale, auto... count) {
     nn::emplace_norm(slot, norm, options.norm, options.d_model, options.affine, output_scale,
@@ -190,7 +191,7 @@ void AddNorm<T>::observe_gradient(Point point, std::span<const MatrixView<V>> la
   }
 }
 
-/// Reports the gradients of all mixes, stacked by rows.
+/// Reports a gradient. If F reads several mixes, `gradient` has them one after the other.
 template <typename T>
 template <typename V>
 void AddNorm<T>::observe_gradient(Point point, MatrixView<V> gradient, const Pass<T>& pass) const {

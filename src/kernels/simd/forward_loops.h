@@ -9,10 +9,10 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
-// First pass over a row: x and branch are read from memory, their sum s is stored in the caller's
-// matrix or in a staging buffer, and its moments are summed. Second pass: s is read again, from the
-// cache, and y is computed and written. The loops differ in the order in which rows go through
-// these passes.
+// Most loops make two passes. The first computes s from x (type S) and branch (type B), stores it
+// in the caller's matrix or in a staging buffer, and sums Σd and Σd². The second reads s, from the
+// cache, and writes y. The loops differ in the order in which rows go through these passes; rows
+// that fit into registers need one pass.
 
 template <typename S, typename B>
 class ForwardLoops {
@@ -75,10 +75,10 @@ class ForwardLoops {
   struct Rows {
     std::size_t first = 0;
     std::size_t count = 0;
-    std::size_t slot = 0;               ///< index of the first row in the staging buffer
-    std::size_t s = 0;                  ///< index of the first row in `s_`
+    std::size_t slot = 0;               ///< place of the first row in the staging buffer
+    std::size_t s = 0;                  ///< place of the first row in `s_`
     bool scaled = false;                ///< whether any of the rows has a scale other than 1
-    bool staged = true;                 ///< false: s is only in registers
+    bool staged = true;                 ///< false: s is not in the staging buffer
     HWY_ALIGN V shift[kRowGroup] = {};  ///< the shift of each row of s
     Pack<V, 4> sum[kRowGroup], squares[kRowGroup];  ///< Σd and Σd² of d = s − shift in a block
     BlockSum<V, Group<V>> sums, all_squares;        ///< the same over all blocks
@@ -102,8 +102,8 @@ class ForwardLoops {
     }
   };
 
-  /// The number of values per step. Non-temporal stores to two outputs alternate, so a step out of
-  /// cache is long enough for each store to fill a cache line.
+  /// The number of values per step. Non-temporal stores to two outputs alternate, so a step for
+  /// data in memory is long enough for each store to fill a cache line.
   template <typename Mode>
   static constexpr std::size_t kStepOf = Mode::kFromMemory ? HWY_MAX(kPack, (kStep<S, B>))
                                                            : kStep<S, B>;
@@ -114,7 +114,7 @@ class ForwardLoops {
     static constexpr std::size_t N = kStepOf<Mode>;
 
     ResidualBlock<S, B, Mode::kOptions> block;
-    S* staged;    ///< memory for s of the second pass; null if s is x
+    S* staged;    ///< where s is stored for the second pass; null if s is x
     S* streamed;  ///< destination of non-temporal stores of s, or null
     const S* x_ahead;
     const B* branch_ahead;
@@ -213,7 +213,7 @@ class ForwardLoops {
   HWY_INLINE S* s_at(const Rows& rows, std::size_t g, std::size_t begin) const {
     return s_.data + (rows.s + g) * s_.stride + (remakes() ? 0 : begin);
   }
-  /// Returns the number of rows whose s fits into the staging buffer, from 1 to `wanted`.
+  /// Returns how many rows fit into the staging buffer, 1 to `wanted`; all if it is not used.
   std::size_t rows_that_fit(std::size_t wanted) const {
     if (!stages()) return wanted;
     return HWY_MAX(std::size_t{1}, HWY_MIN(wanted, kStagedFeatures<S> / cols));
@@ -232,7 +232,7 @@ class ForwardLoops {
       rows.squares[g] = fold(lanes, &Lanes<N>::squares);
     }
   }
-  /// Normalizes one block of each row, beginning with row g.
+  /// Normalizes one block of each row from row g on. If a row is scaled, g must be 0.
   template <typename Mode>
   HWY_NOINLINE void write_block(const Rows& rows, std::size_t begin, std::size_t g) const {
     if (HWY_UNLIKELY(rows.scaled)) return write_scaled_block(rows, begin);
@@ -252,7 +252,7 @@ class ForwardLoops {
     }
   }
   /// Sums one block of each row, and normalizes the same block of the rows in `before`. It requires
-  /// a branch: a test in each step would cost a tenth of the time.
+  /// a residual branch, because a test in each step would cost a tenth of the time.
   template <typename Mode>
   HWY_NOINLINE void read_and_write_block(Rows& rows, const Rows& before, std::size_t begin) const {
     constexpr std::size_t N = kStepOf<Mode>;
@@ -349,8 +349,8 @@ class ForwardLoops {
     read_block<LoopMode<true, true, true>>(again, begin);
   }
 
-  /// Slow path: statistics of single rows. It is marked as cold, so that the loops that call it do
-  /// not spill registers.
+  /// Recomputes the rows whose moments are too inaccurate: those in the bits of `unclear`. Marked
+  /// as cold, so that the loops that call it do not spill registers.
   [[gnu::cold]] HWY_NOINLINE void take_care(Rows& rows, unsigned unclear) const {
     for (std::size_t g = 0; g < rows.count; ++g) {
       if (unclear >> g & 1) {
@@ -375,7 +375,7 @@ class ForwardLoops {
   }
 
   /// Processes rows of N values in registers, eight at a time. Each row is one pack, which is
-  /// loaded once. Two groups of four rows are interleaved, because a single one would wait for its
+  /// loaded once. Two groups of four rows are interleaved, which hides the latency of their
   /// sums. Returns the first row that was not processed.
   template <std::size_t N>
   HWY_NOINLINE std::size_t registers(std::size_t r, std::size_t end) const {
@@ -428,8 +428,8 @@ class ForwardLoops {
         rows.first = r + k * kRowGroup;
         rows.count = kRowGroup;
         rows.staged = false;
-        // Sums over longer rows start at 0, so they are never −0. Adding 0 here gives the same
-        // bits.
+        // The other loops start their sums at +0, so these are never −0. Adding 0 here gives the
+        // same bits.
         find_statistics(rows, no_sum + tree_sums(sums[k]), tree_sums(squares[k]));
       }
       ADDNORM_EACH_ROW for (std::size_t g = 0; g < kRows; ++g) {
@@ -459,8 +459,8 @@ class ForwardLoops {
   const NormOptions& options_;
   const FromMoments<V> from_moments_;
   const bool plain_;    ///< skip and gain are 1, and there is no dropout
-  const bool adds_;     ///< whether s differs from x
-  const bool centred_;  ///< whether a mode must subtract the mean, or add β
+  const bool adds_;     ///< whether s is computed or stored
+  const bool centred_;  ///< whether a loop subtracts the mean or adds β
   const MatrixView<B> y_;
   const std::span<NormStatistics<V>> statistics_;
   const MatrixView<S> sum_;
