@@ -23,7 +23,7 @@ The code has four parts. Each uses only the ones above it, except that find/ als
 
     record/   records a forward pass as a Graph (graph.py): operators, values, calls of modules
     find/     finds the layers and the streams of the graph (layers.py, streams.py), and for each stream its linear maps
-              and branches (flow.py), norms (norms.py), sums (sums.py), lanes (lane_flow.py) and sublayers
+              and branches (flow.py), norms (norms.py), sums (sums.py), lanes (lane_flow.py, site_flow.py) and sublayers
               (sublayers.py)
     fit/      computes numbers on the model's device, in one batch for tensors of one shape; all numbers of a step are
               read in one transfer (batch.py)

@@ -249,7 +249,7 @@ class Gradients:
         found: Dict[str, Tuple[Value, Callable]] = {}
         for op in self._flow.values.readers.get(sub.x.root, []):
             output = op.outputs[0]
-            if op is sub.sum.total.root.op or self._leads_to_sum(op, sub) and not self._reads_branch(op):
+            if op is sub.sum.total.root.op or self._leads_to_sum(op, sub) and not self._makes_branch(op, sub.x):
                 continue
             if output.is_within_function and sub.sum.branch.tensor.requires_grad:
                 self._measured.miss_graph(sub.module)
@@ -279,9 +279,11 @@ class Gradients:
         readers = [r for v in op.outputs for r in self._flow.values.readers.get(v.root, [])]
         return bool(readers) and all(self._leads_to_sum(r, sub, depth - 1) for r in readers)
 
-    def _reads_branch(self, op: Op) -> bool:
-        """Whether an operator mixes the stream with a branch, as f − x or c(f)·x, and so makes a part of the branch."""
-        return any(self._flow.values.branches_of(v) for v in op.inputs)
+    def _makes_branch(self, op: Op, x: Value) -> bool:
+        """Whether an operator makes a part of the branch from the branch and the stream x: f − x or c(f)·x. The sum
+        x + f is no such part."""
+        is_added = op.name == "add" or op.name == "sub" and op.inputs[0].root is x.root
+        return not is_added and any(self._flow.values.branches_of(v) for v in op.inputs)
 
     def _through(self, module: nn.Module, x: Value, gradient: Tensor) -> Optional[Tensor]:
         """Returns the gradient of a module's input for its output's gradient, or None if it cannot be computed."""
