@@ -329,6 +329,8 @@ struct Mistake {
 
 TEST(ChannelNormErrors, BackwardNamesTheArgumentThatIsWrong) {
   std::vector<float> three(3);
+  Matrix<float> wide(5, 43);
+  const MatrixView<float> apart(wide.view().data, 5, 42, 43);
   const Mistake mistakes[] = {
       {"epsilon is -1", [](auto& o, auto&) { o.epsilon = -1; }},
       {"statistics are given, which is for kBatch alone",
@@ -338,9 +340,9 @@ TEST(ChannelNormErrors, BackwardNamesTheArgumentThatIsWrong) {
        }},
       {"positions is 0, must divide the 42 values", [](auto&, auto& a) { a.positions = 0; }},
       {"positions is 4, must divide the 42 values", [](auto&, auto& a) { a.positions = 4; }},
-      {"the rows of s stand 43 values apart", [](auto&, auto& a) { a.s.stride = 43; }},
-      {"the rows of dy stand 43 values apart", [](auto&, auto& a) { a.dy.stride = 43; }},
-      {"the rows of dx stand 43 values apart", [](auto&, auto& a) { a.dx.stride = 43; }},
+      {"the rows of s stand 43 values apart", [&](auto&, auto& a) { a.s = apart; }},
+      {"the rows of dy stand 43 values apart", [&](auto&, auto& a) { a.dy = apart; }},
+      {"the rows of dx stand 43 values apart", [&](auto&, auto& a) { a.dx = apart; }},
       {"there are 4 groups, they must divide the 6 channels",
        [](auto& o, auto&) { o = {.kind = NormKind::kGroup, .groups = 4}; }},
       {"there are 0 groups", [](auto& o, auto&) { o = {.kind = NormKind::kGroup, .groups = 0}; }},
