@@ -16,7 +16,7 @@ from ..find.flow import Flow
 from ..find.lanes import Layout, spread
 from ..find.names import is_norm, is_projection
 from ..find.operators import ELEMENTWISE, NORMS
-from ..find.sublayers import Sublayer
+from ..find.sublayers import Sublayer, is_made_of
 from ..find.values import is_channels_first
 from ..fit.batch import Numbers
 from ..fit.sums import InnerProducts, inner_products
@@ -264,7 +264,7 @@ class Gradients:
             elif module is not None and is_projection(module) and not list(module.children()):
                 output = next((n.output for n in self._flow.linears if n.op is op), output)
                 found[f"{op.module} {op.order}"] = output, functools.partial(self._through, module, sub.x)
-            elif op.name in ELEMENTWISE and output.shape == sub.x.shape:
+            elif op.name in ELEMENTWISE and output.shape == sub.x.shape and not self._is_in_stream(output, sub):
                 found[f"{op.name} {op.order}"] = output, functools.partial(self._through_elementwise, op, sub.x)
             else:
                 return None
@@ -278,6 +278,10 @@ class Gradients:
             return False
         readers = [r for v in op.outputs for r in self._flow.values.readers.get(v.root, [])]
         return bool(readers) and all(self._leads_to_sum(r, sub, depth - 1) for r in readers)
+
+    def _is_in_stream(self, value: Value, sub: Sublayer) -> bool:
+        """Whether the stream in a sum was computed from a value, as from a bound of x."""
+        return sub.sum.stream is not None and is_made_of(sub.sum.stream, value, self._flow.values)
 
     def _makes_branch(self, op: Op, x: Value) -> bool:
         """Whether an operator makes a part of the branch from the branch and the stream x: f − x or c(f)·x. The sum
@@ -301,9 +305,10 @@ class Gradients:
             is_row = argument.shape[:-1] == x.shape[:-1]
             return self._rows.like_stream(argument.numbers) if is_row else argument.numbers
 
-        others = [None if isinstance(a, Value) and a.root is x.root else rows_of(a) for a in op.arguments]
+        is_x = [isinstance(argument, Value) and argument.root is x.root for argument in op.arguments]
+        arguments = [rows_of(argument) for argument in op.arguments]
         return vector_jacobian(lambda rows: next(tensors_in(op.function(
-            *(rows if other is None else other for other in others)))), self._rows.values(x), gradient)
+            *(rows if is_rows else a for is_rows, a in zip(is_x, arguments))))), self._rows.values(x), gradient)
 
     def _keep_lanes(self, site: Site, layout: Layout, gradient: Tensor) -> None:
         entry = self._measured.entries[site]
