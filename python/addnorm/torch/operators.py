@@ -9,8 +9,14 @@ from torch import Tensor
 
 from ..norm_options import NormFields
 from . import cpu_kernels, cuda_kernels
-from .formula import (add_norm_backward_in_pytorch, lanes_backward_in_pytorch, lanes_in_pytorch, norm_in_pytorch,
-                      squash_in_pytorch, value_type)
+from .formula import (
+    add_norm_backward_in_pytorch,
+    lanes_backward_in_pytorch,
+    lanes_in_pytorch,
+    norm_in_pytorch,
+    squash_in_pytorch,
+    value_type,
+)
 from .kernels import kernels_of
 from .outputs import new_like, new_statistics
 from .tensors import DTYPES, HAS_CUSTOM_OPERATORS, fits, obstacle, obstacle_of_device

@@ -14,8 +14,21 @@ from torch.nn import functional as F
 from .. import _core
 from .formula import value_type
 from .functions import checked_count
-from .mixes import (EPSILON, SOURCES, Form, Lanes, Mix, Number, Numbers, listed, mixed, normalized, product, rows,
-                    weighted_sum)
+from .mixes import (
+    EPSILON,
+    SOURCES,
+    Form,
+    Lanes,
+    Mix,
+    Number,
+    Numbers,
+    listed,
+    mixed,
+    normalized,
+    product,
+    rows,
+    weighted_sum,
+)
 from .modules import LayerNorm, RMSNorm, UnitNorm
 
 NormMaker = Union[str, Callable[[int], nn.Module]]

@@ -9,9 +9,16 @@ from typing import Any, Callable, Optional, Tuple
 import torch
 from torch import Tensor
 
-from .._structs import ADD_NORM_BACKWARD, ADD_NORM_FORWARD, LANES_BACKWARD, LANES_FORWARD, OVERWRITE, norm_address
+from .._structs import (
+    ADD_NORM_BACKWARD,
+    ADD_NORM_FORWARD,
+    LANES_BACKWARD,
+    LANES_FORWARD,
+    MIXED_DTYPES,
+    OVERWRITE,
+    norm_address,
+)
 from .._structs import DTYPES as NUMBERS
-from .._structs import MIXED_DTYPES
 from ..norm_options import NormFields
 from .outputs import Gradients, Mixed, new_gradients, new_like, new_statistics
 
