@@ -28,9 +28,6 @@ constexpr double kCoefficientTolerance = 0.05;
 /// A write below this counts as none.
 constexpr double kNoWrite = 1e-3;
 
-/// The largest residual of a sum whose coefficients are known.
-constexpr double kMostUnexplained = 0.02;
-
 /// Tolerance of a row or column sum in mHC. For single matrices with wide logits, 20 Sinkhorn steps
 /// leave errors up to 0.08.
 constexpr double kUnbalanced = 0.1;
@@ -203,8 +200,7 @@ Finding lost_lanes(const Subject& subject, const LaneSite& site, double lost) {
 /// Compares the write of each lane with the table. A lane with no write at all is judged elsewhere.
 void judge_writes(const Subject& subject, Findings& findings) {
   for_sums(subject, [&](const ProfileEntry& sum, const SumFit& fit) {
-    if (!sum.lane || std::abs(sum.lane->write.value_or(0)) < kNoWrite ||
-        fit.unexplained.value_or(0) > kMostUnexplained)
+    if (!sum.lane || std::abs(sum.lane->write.value_or(0)) < kNoWrite || is_unexplained(fit))
       return;
     const std::optional<Declared> at = declared_at(subject, sum.site);
     const std::optional<double> expected =

@@ -104,4 +104,8 @@ bool is_norm_in_attention(const Site& site) {
          site.projection != Projection::kNone;
 }
 
+bool is_unexplained(const probe::SumFit& fit) {
+  return fit.unexplained.value_or(0) > 0.02;
+}
+
 }  // namespace addnorm::doctor

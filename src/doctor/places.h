@@ -50,6 +50,9 @@ const Fit& fit_or_empty(const std::optional<Fit>& fit) {
   return fit ? *fit : kEmpty;
 }
 
+/// Returns whether the fit of a sum leaves too much, so that its factors are not judged.
+bool is_unexplained(const probe::SumFit& fit);
+
 /// Calls body(entry) for every entry of the last step at a point.
 template <typename Body>
 void for_point(const Subject& subject, Point point, const Body& body) {

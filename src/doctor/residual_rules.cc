@@ -24,10 +24,6 @@ bool is_near(std::optional<double> value, double expected) {
 
 /// Whether the part of a sum that is neither stream nor branch is larger than rounding explains.
 /// Its factors are then meaningless.
-bool is_unexplained(const SumFit& fit) {
-  return fit.unexplained.value_or(0) > 0.02;
-}
-
 std::string formula(const SumFit& fit) {
   std::string text = "s =";
   const auto add = [&](double factor, const char* what) {

@@ -18,12 +18,7 @@ from .activations import Activations
 from .attention import AttentionChecks
 from .configuration import Computed
 from .frozen import measure_frozen
-from .gradients import (
-    Gradients,
-    measure_initial_loss,
-    measure_missing,
-    next_token_targets,
-)
+from .gradients import Gradients, measure_initial_loss, measure_missing, next_token_targets
 from .locality import measure_locality
 from .norm_statistics import NormInputs, measure_statistics
 from .operators import AttentionScale, Functions, StreamDropout
@@ -35,12 +30,7 @@ from .starts import Starts
 from .subject import Line, Subject
 from .ties import measure_ties
 from .tracer import Targets, Tracer
-from .weights import (
-    measure_bias_offsets,
-    measure_initial_sizes,
-    measure_odd_sizes,
-    measure_zero_rows,
-)
+from .weights import measure_bias_offsets, measure_initial_sizes, measure_odd_sizes, measure_zero_rows
 from .zero_gradients import measure_zero
 
 __all__ = ["measure"]

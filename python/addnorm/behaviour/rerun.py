@@ -12,14 +12,7 @@ from torch import Tensor, nn
 from .._structure import entry, tensors_in
 from .._undo import Undo
 from .operators import Functions, LiveDropout, NoisySums
-from .structure import (
-    is_16_bit,
-    leading,
-    main_output,
-    relative_difference,
-    some,
-    with_tensors,
-)
+from .structure import is_16_bit, leading, main_output, relative_difference, some, with_tensors
 from .subject import Subject, Unmeasured
 
 # The smallest limits of differences. Another order of summation, as in kernels for single tokens, stays below them.

@@ -63,6 +63,13 @@ def explain(values: LaneRows) -> Solution:
     return solve(values.after, sources, values.precision)
 
 
+def numbers_of_lane(lane: Tensor, mean: Tensor, left: Tensor, carry: Tensor) -> Numbers:
+    """Returns the residual of a lane [rows, features], the sum and size of its row of the carry [rows, lanes], and its
+    distance from the mean lane."""
+    return {"unexplained": share(left, lane), "carry_in": carry.sum(-1).mean().item(),
+            "carry_size": carry.norm(dim=-1).mean().item(), "lane_spread": share(lane - mean, lane)}
+
+
 def lane_numbers(found: Solution, recorded: Optional[Tensor], values: LaneRows) -> List[Numbers]:
     """Returns the row and column sums of the carry, the write, the distance from the mean lane and the residual of each
     lane. recorded: the carry [rows, lanes, lanes] that the model computed, if it was found."""
@@ -70,13 +77,10 @@ def lane_numbers(found: Solution, recorded: Optional[Tensor], values: LaneRows) 
     if recorded is not None:
         is_determined = torch.ones_like(is_determined)
     carry = found.of[..., :n] if recorded is None else recorded
-    apart = values.after - values.after.mean(1, keepdim=True)
+    mean = values.after.mean(1)
     lanes: List[Numbers] = []
     for i in range(n):
-        numbers: Numbers = {"unexplained": share(found.left[:, i], values.after[:, i]),
-                            "carry_in": carry[:, i].sum(-1).mean().item(),
-                            "carry_size": carry[:, i].norm(dim=-1).mean().item(),
-                            "lane_spread": share(apart[:, i], values.after[:, i])}
+        numbers = numbers_of_lane(values.after[:, i], mean, found.left[:, i], carry[:, i])
         if found.of.shape[-1] > n:
             numbers["write"] = found.of[:, i, n].mean().item()
         if 2 * is_determined.sum() > len(is_determined):

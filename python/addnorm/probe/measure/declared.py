@@ -13,15 +13,7 @@ from ..._core import family_facts
 from ..._structure import EPSILONS, HEADS, entry, parent_of
 from ...torch.stack import Stack
 from ..find.layers import Element
-from ..find.names import (
-    ATTENTION,
-    is_of_other_axes,
-    is_projection,
-    names_mhc,
-    output_dim,
-    squashing,
-    weight_named,
-)
+from ..find.names import ATTENTION, is_of_other_axes, is_projection, names_mhc, output_dim, squashing, weight_named
 from ..fit.batch import Numbers
 from .measured import Measured
 from .profile import SeenSublayer

@@ -9,21 +9,8 @@ from torch import Tensor, nn
 from ..find.names import is_of_other_axes, squashing
 from ..find.parts import Norm
 from ..fit.batch import Numbers
-from ..fit.norms import (
-    KnownNorm,
-    is_unit_length,
-    norm_numbers,
-    read_norm,
-    unit_length_numbers,
-)
-from ..fit.statistics import (
-    by_head,
-    is_explained,
-    is_one_scale,
-    read_statistics,
-    scale_numbers,
-    statistics_numbers,
-)
+from ..fit.norms import KnownNorm, is_unit_length, norm_numbers, read_norm, unit_length_numbers
+from ..fit.statistics import by_head, is_explained, is_one_scale, read_statistics, scale_numbers, statistics_numbers
 from ..record.graph import Value
 from .declared import Declared
 from .measured import Measured

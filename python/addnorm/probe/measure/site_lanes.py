@@ -12,7 +12,7 @@ from ..find.lane_flow import CARRIED
 from ..find.lanes import precision_of, sampled
 from ..find.site_flow import SiteLanes
 from ..fit.batch import Numbers, fit_now
-from ..fit.lanes import IDLE, Solution, share, solve
+from ..fit.lanes import IDLE, Solution, numbers_of_lane, share, solve
 from ..fit.values import activation_numbers, read_activation, wide
 from ..record.graph import Value
 
@@ -49,10 +49,9 @@ class SiteMeasurement:
         u = u if u.norm() > IDLE * X.norm() else u[:, :0]
         found = explain(made, torch.cat([X, u], 1), precision_of(*self._site.before, *self._site.after, self._branch))
         carry, write = found.of[..., :X.shape[1]], found.of[..., X.shape[1]:]
-        apart = made - all_lanes.mean(1, keepdim=True)
+        mean = all_lanes.mean(1)
         for i, lane in enumerate(numbers):
-            lane.update(unexplained=share(found.left[:, i], made[:, i]), carry_in=carry[:, i].sum(-1).mean().item(),
-                        carry_size=carry[:, i].norm(dim=-1).mean().item(), lane_spread=share(apart[:, i], made[:, i]))
+            lane.update(numbers_of_lane(made[:, i], mean, found.left[:, i], carry[:, i]))
             if write.shape[-1]:
                 factors = write[:, i].mean(0)
                 lane["write"] = factors[factors.abs().argmax()].item()
