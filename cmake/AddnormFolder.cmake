@@ -47,6 +47,7 @@ function(addnorm_tests name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)  # support/
   target_link_libraries(${name} PRIVATE addnorm_options ${ARG_LIBRARIES} GTest::gmock_main
                                         rapidcheck)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 8)  # 16 tests take two minutes
   # The tested code keeps its optimization. The tests themselves should compile fast rather than run fast.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   if(TARGET addnorm_base_test AND NOT name STREQUAL addnorm_base_test)

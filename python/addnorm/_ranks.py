@@ -17,8 +17,8 @@ _KEPT = 4  # steps whose hashes stay in the store
 
 
 def hash_of(tensor: Tensor) -> Tensor:
-    """Returns a 64-bit integer on the tensor's device: Σ w(i)·bits(i) modulo 2^64. The odd weights w have a period of
-    64. Integer sums do not depend on their order, so equal tensors have equal hashes on all devices."""
+    """Returns a 64-bit integer on the tensor's device: Σ w(i)·bits(i) modulo 2^64. The weights w, which are
+    odd numbers, repeat after 64. Integer sums do not depend on their order, so equal tensors have equal hashes on all devices."""
     values = torch.view_as_real(tensor) if tensor.is_complex() else tensor
     kind = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[values.element_size()]
     bits = values.detach().contiguous().view(-1).view(kind)
@@ -85,7 +85,8 @@ class Ranks:
                     continue
                 self._waiting[step].discard(rank)
                 others = {i for i, (a, b) in enumerate(zip(own, theirs)) if a != b}
-                # Parts of a larger model may have equal names, and even some equal values, such as γ = 1.
+                # Without a replica's mark, the processes may hold different parts of one model, with equal names and
+                # some equal values, such as γ = 1. So a difference counts only if all hashes were equal at first.
                 if others and (self._replica is not None or self._began_equal.get(rank)):
                     different |= others
                     ranks.append(rank)

@@ -32,20 +32,20 @@ bool exceeds_limit(const io::Check& check, const Subject& /*subject*/) {
   return check.value > (std::isnan(check.limit) ? 0 : check.limit);
 }
 
-/// Logits of variance v give a loss of about ln V + v/2: 0.2 above ln V for PyTorch's linear
-/// layers, 1 above for Xavier's weights.
+/// Whether the initial loss is more than 2 above ln V, the loss of V equally likely tokens. Logits
+/// of variance σ² add about σ²/2: 0.2 for the weights of PyTorch's linear layers, 1 for Xavier's.
 bool is_confident_guess(const io::Check& check, const Subject& subject) {
   constexpr double kMostAbove = 2;
   return is_initial(subject) && check.value > check.limit + kMostAbove;
 }
 
-/// Largest sound step, relative to the weights. AdamW's first step at 3e-3 is 15 % of weights of
-/// 0.02, and such runs train.
+/// Whether a step is larger than half of the weights. AdamW's first step at a learning rate of 3e-3
+/// is 15 % of weights of 0.02, and such runs train.
 bool overwrites(const io::Check& check, const Subject& /*subject*/) {
   return check.value > 0.5;
 }
 
-/// A learning rate of 0 is the start of a warm-up.
+/// Whether rounding removes the step. A step of 0 is none: a warm-up may start at a rate of 0.
 bool is_rounded_away(const io::Check& check, const Subject& /*subject*/) {
   return check.value > 0 && check.value < check.limit;
 }
@@ -67,8 +67,8 @@ bool is_lost_in_parts(const io::Check& check, const Subject& /*subject*/) {
   return is_lost(check) && check.where != "model";
 }
 
-/// The factors 1 and 1/√d are 2.8 apart for heads of width 8, and more for wider ones. Models have
-/// no other factors.
+/// Whether the factor of the scores is 1 and not 1/√d: the probe reports only factors near one of
+/// them. For heads of width 8 their ratio is 2.8, and larger for wider ones.
 bool is_unscaled(const io::Check& check, const Subject& subject) {
   return check.value > 2 * check.limit &&
          model::family_facts(subject.profile.model.model_type).has_scaled_scores;
@@ -138,7 +138,9 @@ constexpr BehaviourRule kBehaviourRules[] = {
      "its norm is called, but the output does not depend on these {value:.0f} values", "γ ⊙ x̂ + β",
      "multiply by the weight and add the bias, or remove both"},
     {"statistics-detached", exceeds_limit, kBroken, kBroken,
-     "its gradient along its input is {percent:.3g} % of that of a random direction",
+     "the part of its input's gradient along the input is {percent:.3g} % of the part along a "
+     "random "
+     "direction",
      "0: scaling the input does not change the norm's output (Ba et al. 2016, section 5)",
      "compute mean and variance without detach() and no_grad()"},
     {"tying-broken", exceeds_limit, kBroken, kSuspicious,

@@ -12,8 +12,9 @@
 #include "doctor/places.h"
 #include "doctor/rules.h"
 
-/// Rules that compare a place with the same place in the other layers. A place that differs from
-/// all its peers is reported, even if the placement allows it. find_gated_streams needs no peers.
+/// Rules that compare a place with its peers: the same place in the other layers. A place that
+/// differs from all its peers is reported, even if the placement allows it. find_changed_streams
+/// first takes all sublayers as peers. find_gated_streams needs no peers.
 
 namespace addnorm::doctor {
 namespace {
@@ -71,15 +72,16 @@ Finding finding_of(const Odd& odd, std::string_view rule, std::string what, std:
           .expected = odd.usual};
 }
 
-/// The input of a sublayer as a·s + b·h. s is the sum of the sublayer before it, h the output of
-/// that sublayer's norm.
+/// The input of a sublayer as a·s + b·h + c·x. s is the sum of the sublayer before it, h the output
+/// of that sublayer's norm, x that sublayer's input. c is not kept: if a and b are about 0, the
+/// sublayer reads x.
 struct Passage {
   Site site;
-  double left, norm;
+  double from_sum, from_norm;
 
   bool is_changed() const {
     constexpr double kChanged = 0.02;
-    return std::abs(left - 1) > kChanged || std::abs(norm) > kChanged;
+    return std::abs(from_sum - 1) > kChanged || std::abs(from_norm) > kChanged;
   }
 };
 
@@ -92,29 +94,31 @@ std::optional<Passage> odd_passage(const std::vector<Passage>& all) {
 }
 
 Finding changed_stream(const Passage& passage) {
-  const bool is_older = std::abs(passage.left) < 0.05 && std::abs(passage.norm) < 0.05;
-  const std::string norm =
-      std::abs(passage.norm) < 0.02
-          ? ""
-          : fmt::format(" + {:.2f}·h, the output of the previous sublayer's norm", passage.norm);
+  const bool reads_previous_input =
+      std::abs(passage.from_sum) < 0.05 && std::abs(passage.from_norm) < 0.05;
+  const bool reads_norm = std::abs(passage.from_norm) >= 0.02;
+  const std::string norm = reads_norm ? fmt::format(" + {:.2f}·h", passage.from_norm) : "";
   return {.rule = "stream-changed",
           .severity = Severity::kSuspicious,
           .site = passage.site,
-          .what = is_older ? "reads the input of the previous sublayer, not the previous sum"
-                           : fmt::format("reads {:.2f}·s{}, where s is the previous sublayer's sum",
-                                         passage.left, norm),
-          .because = "the other sublayers read s",
-          .fix =
-              "look between the two sublayers for a factor, a second addition, or a stream that is "
-              "added to itself",
-          .measured = passage.left,
+          .what = reads_previous_input
+                      ? "reads the input of the previous sublayer, not its sum"
+                      : fmt::format("reads {:.2f}·s{}, where s is the previous sublayer's sum{}",
+                                    passage.from_sum, norm,
+                                    reads_norm ? " and h the output of its norm" : ""),
+          .because = "the sum of the previous sublayer, which the other sublayers read",
+          .fix = reads_previous_input
+                     ? "pass the previous sublayer's sum to this sublayer"
+                     : "look between the previous sublayer and this one for a factor, a second "
+                       "addition, or a stream that is added to itself",
+          .measured = passage.from_sum,
           .expected = 1};
 }
 
 }  // namespace
 
-/// Compares all sublayers, and then those of one kind, because a bug of a whole layer changes both
-/// of its sublayers.
+/// Compares all sublayers. If more than one differs, it compares those of each kind: a bug of a
+/// whole layer changes both of its sublayers, one of each kind.
 void find_changed_streams(const Subject& subject, Findings& findings) {
   std::vector<Passage> all;
   std::map<SublayerKind, std::vector<Passage>> by_kind;
@@ -141,11 +145,11 @@ void find_gated_streams(const Subject& subject, Findings& findings) {
         {.rule = "stream-gated",
          .severity = Severity::kSuspicious,
          .site = x.site,
-         .what = fmt::format("computed factors with a root mean square of {:.2g} multiply the "
-                             "previous sum",
+         .what = fmt::format("the previous sublayer's sum is multiplied by a gate, whose root mean "
+                             "square is {:.2g}",
                              *fit.stream_gain),
-         .because = "a gate of the branch alone, x + g ⊙ f: the stream keeps what earlier layers "
-                    "added",
+         .because = "x + g ⊙ f: a gate multiplies the branch alone, so that the stream keeps what "
+                    "earlier layers added",
          .fix = "multiply the branch before it is added",
          .measured = *fit.stream_gain,
          .expected = 1});
@@ -153,7 +157,7 @@ void find_gated_streams(const Subject& subject, Findings& findings) {
 }
 
 void find_odd_sums(const Subject& subject, Findings& findings) {
-  constexpr double kOdd = 0.1;
+  constexpr double kLeastDifference = 0.1;
   std::map<SublayerKind, std::vector<Measured>> streams, branches;
   for_sums(subject, [&](const ProfileEntry& sum, const probe::SumFit& fit) {
     if (!sum.site.in_layer() || !fit.from_x || !fit.from_branch) return;
@@ -161,7 +165,8 @@ void find_odd_sums(const Subject& subject, Findings& findings) {
     branches[sum.site.sublayer].push_back({sum.site, *fit.from_branch});
   });
   const auto add_odd = [&](const std::vector<Measured>& sums, const char* part) {
-    const auto odd = odd_one_out(sums, [](double a, double b) { return std::abs(a - b) < kOdd; });
+    const auto odd =
+        odd_one_out(sums, [](double a, double b) { return std::abs(a - b) < kLeastDifference; });
     if (!odd || has_finding_at(findings, odd->site)) return;
     findings.push_back(finding_of(
         *odd, "sum-odd", fmt::format("the sum adds {:.3g} times the {}", odd->value, part),
@@ -173,7 +178,7 @@ void find_odd_sums(const Subject& subject, Findings& findings) {
 }
 
 void find_odd_scales(const Subject& subject, Findings& findings) {
-  constexpr double kOdd = 0.05;
+  constexpr double kLeastRelativeDifference = 0.05;
   std::map<std::pair<SublayerKind, Point>, std::vector<Measured>> places;
   for_norms(subject, [&](const ProfileEntry& norm, const probe::NormFit& fit) {
     const bool has_slope = norm.site.in_layer() && fit.divisor && fit.divisor->slope;
@@ -182,8 +187,8 @@ void find_odd_scales(const Subject& subject, Findings& findings) {
           {norm.site, 1 / std::sqrt(*fit.divisor->slope)});
   });
   for (const auto& [place, norms] : places) {
-    const auto odd =
-        odd_one_out(norms, [](double a, double b) { return std::abs(a / b - 1) < kOdd; });
+    const auto odd = odd_one_out(
+        norms, [](double a, double b) { return std::abs(a / b - 1) < kLeastRelativeDifference; });
     if (!odd || has_finding_at(findings, odd->site)) continue;
     findings.push_back(
         finding_of(*odd, "norm-scale-odd",
@@ -194,7 +199,7 @@ void find_odd_scales(const Subject& subject, Findings& findings) {
 }
 
 void find_odd_epsilon(const Subject& subject, Findings& findings) {
-  constexpr double kOdd = 5;
+  constexpr double kLeastRatio = 5;
   using Place = std::tuple<SublayerKind, Point, NormSlot, Projection>;
   std::map<Place, std::vector<Measured>> places;
   for_all_norms(subject, [&](const ProfileEntry& norm, const probe::NormFit& fit) {
@@ -204,8 +209,9 @@ void find_odd_epsilon(const Subject& subject, Findings& findings) {
       places[{site.sublayer, site.point, site.norm, site.projection}].push_back({site, epsilon});
   });
   for (const auto& [place, norms] : places) {
-    const auto odd = odd_one_out(
-        norms, [](double a, double b) { return std::abs(std::log(a / b)) < std::log(kOdd); });
+    const auto odd = odd_one_out(norms, [](double a, double b) {
+      return std::abs(std::log(a / b)) < std::log(kLeastRatio);
+    });
     if (!odd || has_finding_at(findings, odd->site, "epsilon")) continue;
     findings.push_back(finding_of(
         *odd, "epsilon-odd", fmt::format("ε is {:.0e}", odd->value),

@@ -176,7 +176,7 @@ TEST(PeerRules, SayWhatAChangedStreamIsMadeOf) {
     at(subject, {1, kFeedForward, Point::kX}).input = {.from_left = left, .from_left_norm = norm};
     return findings_of(find_changed_streams, subject).at(0).what;
   };
-  constexpr auto* kOlder = "reads the input of the previous sublayer, not the previous sum";
+  constexpr auto* kOlder = "reads the input of the previous sublayer, not its sum";
   EXPECT_EQ(said(0.049, 0.049), kOlder);
   EXPECT_NE(said(0.051, 0), kOlder);
   EXPECT_NE(said(0, 0.051), kOlder);

@@ -55,7 +55,8 @@ bool is_within(std::string_view name, std::string_view outer, char separator) {
 
 std::string by_placement(const Subject& subject) {
   const std::string& placement = subject.profile.model.placement;
-  return placement.empty() ? "" : fmt::format(", by the placement {}", placement);
+  const bool is_known = !placement.empty() && placement != "unknown";
+  return !is_known ? "" : fmt::format(", by the placement {}", placement);
 }
 
 const Placement* placement_at(const Placements& placements, const Site& site) {

@@ -128,7 +128,7 @@ class Sites {
     const bool adds_f =
         placement.update == Update::kBranch && placement.survival.value(place.depth) == 1;
     require(form.reads(place) == 1 || adds_f,
-            "placement \"{}\" reads {} mixes of lanes, so it must add the output of F unchanged",
+            "placement \"{}\" reads {} mixes of lanes, so its update must be f itself",
             placement.name, form.reads(place));
 
     const bool parallel = placement.sublayers == Sublayers::kParallel;

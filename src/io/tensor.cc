@@ -98,8 +98,8 @@ std::size_t StoredTensor::count() const {
 template <typename T>
 void read_values(const StoredTensor& tensor, std::size_t first, std::span<T> values) {
   require(first + values.size() <= tensor.count(),
-          "read_values: tensor '{}' has {} values, not {} from {} on", tensor.name, tensor.count(),
-          values.size(), first);
+          "read_values: tensor '{}' has {} values, and {} from index {} on were requested",
+          tensor.name, tensor.count(), values.size(), first);
   const DtypeInfo& kind = info(tensor.dtype);
   const auto bytes = tensor.bytes.subspan(first / kind.values * kind.bytes);
   switch (tensor.dtype) {

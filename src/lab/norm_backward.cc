@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kBackwardSource = msg("Xu et al. 2019, eq. 3–5; docs/theory.md");
 constexpr NormOptions kNorm{};
-/// The error of a gradient relative to its largest value that docs/numerics.md promises.
+/// The bound of a gradient's error in docs/numerics.md, relative to the gradient's largest value.
 constexpr double kBackwardRounding = 1e-6;
 
 struct Row {
@@ -108,7 +108,7 @@ Series predicted_jacobian(const std::vector<double>& sigmas, std::size_t d) {
 }
 Series predicted_part(const char* name, const std::vector<double>& sigmas,
                       double (*law)(double deviation, double epsilon)) {
-  // largest values of the gradient, for which kBackwardRounding is relative
+  // An upper bound of the gradient's largest value, to which kBackwardRounding is relative.
   constexpr double kLargest = 5;
   Series curve{name, sigmas, {}};
   for (const double sigma : sigmas) {

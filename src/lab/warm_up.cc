@@ -4,10 +4,10 @@
 namespace addnorm::lab {
 namespace {
 
-constexpr std::size_t kWarmUpRunSteps = 300;
+constexpr std::size_t kTrainingSteps = 300;
 constexpr std::size_t kWarmUpSteps = 150;
-/// The rate at which pre-norm without warm-up has the lowest loss. docs/theory.md has the losses,
-/// and the rates at which the claims about post-norm hold.
+/// Of eight rates from 0.001 to 0.012, 12 layers of pre-norm without warm-up reach the lowest loss
+/// at this one. docs/theory.md lists the losses, and the rates at which post-norm trains.
 constexpr double kWarmUpLearningRate = 6e-3;
 
 std::vector<TrainingCurve> warm_up_plan(const FigureOptions& options) {
@@ -17,7 +17,7 @@ std::vector<TrainingCurve> warm_up_plan(const FigureOptions& options) {
       curves.push_back(at_depths(placement + (warm_up > 0 ? ", warm-up" : ""),
                                  {.placement = placement,
                                   .width = options.width,
-                                  .steps = kWarmUpRunSteps,
+                                  .steps = kTrainingSteps,
                                   .learning_rate = {kWarmUpLearningRate, warm_up}},
                                  options.layers));
     }
@@ -40,7 +40,7 @@ FigureResult warm_up(const FigureOptions& options) {
        .caption = msg("Validation loss after {} steps at a learning rate of {}, constant from "
                       "the first step or warmed up over {} steps. A model whose loss equals that "
                       "of byte frequencies alone has learned nothing about the order of bytes.",
-                      kWarmUpRunSteps, kWarmUpLearningRate, kWarmUpSteps),
+                      kTrainingSteps, kWarmUpLearningRate, kWarmUpSteps),
        .measured = trained.losses(),
        .predicted = {trained.unigram_curve()}}};
   result.checks = {

@@ -14,7 +14,7 @@ void AddNorm<T>::forward(ResidualStream<T>& stream, Sublayer<T>& branch, const P
   const ScopedTimer timer(Cost::kAddNorm);
   resize(pass.rows());
 
-  // h = before(x); with several lanes x = a·R(X)
+  // h = before(x). With several lanes, x is the mix z = a·R(X) that the sublayer reads: placement.h
   ResidualStream<T>& x = stream_site().read(stream, pass);
   if (before_) before_->forward(x, h_, pass);
   x_ = x.value();
@@ -28,9 +28,9 @@ void AddNorm<T>::forward(ResidualStream<T>& stream, Sublayer<T>& branch, const P
   // u = f or update(f, x)
   u_ = update_.is_branch(pass) ? branch_output() : update_.forward(branch_output(), x_, pass);
 
-  // s = skip ⊙ x + gain ⊙ dropout(u); with several lanes S = A·X + b ⊗ dropout(u)
+  // s = skip ⊙ x + gain ⊙ dropout(u). With several lanes, X′ = A·X + b ⊗ dropout(u).
   stream_site().write(stream, u_, dropout(pass));
-  if (pass.probe != nullptr) stream.value();  // so that the probe can observe s
+  if (pass.probe != nullptr) stream.value();  // computes a pending s for observe()
 
   // y = after(s)
   if (after_) {
@@ -55,11 +55,11 @@ void AddNorm<T>::backward(StreamGradient<T>& gradient, Sublayer<T>& branch, cons
   }
   observe_gradient(Point::kSum, gradient.all(), pass);
 
-  // du, and the factors of skip ⊙ ds, from s = skip ⊙ x + gain ⊙ dropout(u)
+  // du, and the two factors of skip ⊙ residual, which is the part of dx that bypasses F
   auto [df, residual, skip, dx] = stream_site().write_backward(gradient, pass);
   Matrix<T>& d_branch = pass.memory().d_branch;
 
-  // df from du; if u is f, both are equal
+  // df from du, which is in `df` so far: they are equal if u is f
   Matrix<Value>& dx_of_u = pass.memory().d_update;
   const bool changed = !update_.is_branch(pass);
   if (changed) {
@@ -81,8 +81,8 @@ void AddNorm<T>::backward(StreamGradient<T>& gradient, Sublayer<T>& branch, cons
   dh.resize(x_.rows, x_.cols);
   branch.backward(input_, df, dh, pass);
 
-  // dx = skip ⊙ ds + before'(dh) + x's gradient through u; with several lanes
-  // dX = Aᵀ·dS + aᵀ·dx
+  // dx = skip ⊙ residual + (dh through `before`) + (du through x, if the update reads x).
+  // With several lanes, read_backward() takes dx on to the lanes and to the coefficients.
   if (before_) {
     observe_gradient(Point::kBefore, dh.view(), pass);
     before_->backward({.s = x_, .dy = dh, .d_residual = residual, .skip = skip, .dx = dx}, pass);
@@ -114,16 +114,16 @@ AddNorm<T>::AddNorm(const Placement& placement, const AddNormOptions& options)
       placement.update == Update::kBranch && placement.survival.value(options.depth) == 1;
   const std::size_t mixes = stream_site().reads();
   require(mixes == 1 || adds_f,
-          "add_norm: placement \"{}\" reads {} mixes of lanes, so it must add the output of F "
-          "unchanged",
+          "add_norm: placement \"{}\" reads {} mixes of lanes, so its update must be f itself, "
+          "and its survival probability 1",
           placement.name, mixes);
-  const auto fill = [&](Slot slot, auto& norm, double output_scale, auto... count) {
+  const auto make_norm = [&](Slot slot, auto& norm, double output_scale, auto... mixes) {
     nn::emplace_norm(slot, norm, options.norm, options.d_model, options.affine, output_scale,
-                     count...);
+                     mixes...);
   };
-  fill(placement.before, before_, placement.before_scale.value(options.depth), mixes);
-  fill(placement.inside, inside_, 1);
-  fill(placement.after, after_, 1);
+  make_norm(placement.before, before_, placement.before_scale.value(options.depth), mixes);
+  make_norm(placement.inside, inside_, 1);
+  make_norm(placement.after, after_, 1);
   if (inside_ && !inside_->gamma().empty()) {
     const auto gamma = static_cast<Value>(placement.inside_gamma.value(options.depth));
     const bool one_plus = options.norm.gamma_form == GammaForm::kOnePlus;
@@ -133,6 +133,7 @@ AddNorm<T>::AddNorm(const Placement& placement, const AddNormOptions& options)
 
 template <typename T>
 Dropout AddNorm<T>::dropout(const Pass<T>& pass) const {
+  // Each sublayer has 2^40 random numbers of its own.
   const std::uint64_t place =
       8 * options_.depth.layer + static_cast<std::size_t>(options_.sublayer);
   return {.probability = pass.mode == Mode::kTraining ? options_.dropout : 0,
@@ -155,28 +156,28 @@ Site AddNorm<T>::site(Point point, NormSlot norm) const {
 
 template <typename T>
 void AddNorm<T>::observe(const Pass<T>& pass) {
-  const auto lanes = [&]<typename V>(Point point, const LaneList<V>& values) {
+  const auto observe_lanes = [&]<typename V>(Point point, const LaneList<V>& values) {
     Site at = site(point);
     for (const MatrixView<V>& lane : values) {
       pass.probe->forward(at, Observed<std::remove_const_t<V>>(lane));
       ++at.lane;
     }
   };
-  const auto value = [&](Point point, const auto& values) {
-    lanes(point, nn::lanes_of(values, values.rows / pass.rows()));
+  const auto observe_value = [&](Point point, const auto& values) {
+    observe_lanes(point, nn::lanes_of(values, values.rows / pass.rows()));
   };
-  const auto norm = [&](NormSlot slot, const auto& n, const auto& s) {
+  const auto observe_norm = [&](NormSlot slot, const auto& n, const auto& s) {
     if (n) n->observe(site(Point::kMean, slot), s, pass);
   };
-  value(Point::kX, x_);
-  norm(NormSlot::kBefore, before_, x_);
-  if (before_) value(Point::kBefore, h_.view());
-  value(Point::kBranch, branch_.view());
-  norm(NormSlot::kInside, inside_, branch_.view());
-  if (inside_) value(Point::kInside, f_.view());
-  lanes(Point::kSum, stream_site().sums());
-  norm(NormSlot::kAfter, after_, stream_site().sums().front());
-  if (after_) value(Point::kAfter, y_.view());
+  observe_value(Point::kX, x_);
+  observe_norm(NormSlot::kBefore, before_, x_);
+  if (before_) observe_value(Point::kBefore, h_.view());
+  observe_value(Point::kBranch, branch_.view());
+  observe_norm(NormSlot::kInside, inside_, branch_.view());
+  if (inside_) observe_value(Point::kInside, f_.view());
+  observe_lanes(Point::kSum, stream_site().sums());
+  observe_norm(NormSlot::kAfter, after_, stream_site().sums().front());
+  if (after_) observe_value(Point::kAfter, y_.view());
 }
 
 template <typename T>
@@ -191,7 +192,8 @@ void AddNorm<T>::observe_gradient(Point point, std::span<const MatrixView<V>> la
   }
 }
 
-/// Reports a gradient. If F reads several mixes, `gradient` has them one after the other.
+/// Reports a gradient to the probe. If F reads several mixes of lanes, the rows of `gradient` are
+/// those of the first mix, then those of the second, and so on.
 template <typename T>
 template <typename V>
 void AddNorm<T>::observe_gradient(Point point, MatrixView<V> gradient, const Pass<T>& pass) const {

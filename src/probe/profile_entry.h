@@ -12,8 +12,9 @@
 
 namespace addnorm::probe {
 
-/// The input of a sublayer as a·s + b·h: s is what the sublayer before left, and h is the output of
-/// that sublayer's norm. An input that is s itself has no fit.
+/// The input of a sublayer as a·s + b·h: s is the sum of the sublayer before it, and h the output
+/// of that sublayer's norm. An input that is s itself has no fit. The fit also has a factor of that
+/// sublayer's input, which is not kept.
 struct InputFit {
   std::optional<double> from_left;       ///< a
   std::optional<double> from_left_norm;  ///< b

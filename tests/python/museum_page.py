@@ -15,10 +15,10 @@ import torch
 HEAD = """\
 # A museum of real bugs
 
-Each exhibit is a bug that somebody reported in public, rebuilt in a small PyTorch model from what the thread says. None
-of them raised an error. Beside each stands what `addnorm.check` says of the broken model first; of the sound one it says
-nothing. `tests/python/museum.py` has the models, `museum_test.py` looks at all of them, and
-`tests/python/museum_page.py` wrote this page.
+Each exhibit is a publicly reported bug, rebuilt in a small PyTorch model from what the thread says. None of them raised
+an error. Below it is the first finding of `addnorm.check` for this model. The same model without the bug has no
+finding. `tests/python/museum.py` has the models, `museum_test.py` checks all of them, and `tests/python/museum_page.py`
+wrote this page.
 
 {count} bugs of {threads} threads.
 

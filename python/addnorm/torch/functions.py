@@ -25,9 +25,12 @@ def norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None,
          options: Norm = Norm(), shape: int | Sequence[int] | None = None) -> Tensor:
     """Computes the norm `options` of x with γ = weight and β = bias, or 1 and 0.
 
-    x: (…, *shape), of a floating-point type; shape: the last axes, which are normalized together, None: the last one;
-    weight, bias: shape. The result has x's type. The kernels compute tensors that they can read; PyTorch's own
-    functions compute others (on other devices, of other types, subclasses, under vmap).
+    x              (…, *shape), of a floating-point type
+    shape          the lengths of the last axes, which are normalized together; None: of the last axis
+    weight, bias   tensors of that shape
+
+    The result has x's type. The kernels compute tensors that they can read; PyTorch's own functions compute others (on
+    other devices, of other types, subclasses, under vmap).
 
     Raises addnorm.Error for shapes that do not match, and TypeError for an argument that is not a tensor or Norm.
     """
@@ -38,8 +41,8 @@ def add_norm(x: Tensor, branch: Tensor, weight: Tensor | None = None, bias: Tens
              options: Norm = Norm(), shape: int | Sequence[int] | None = None) -> tuple[Tensor, Tensor]:
     """Computes s = x + branch and y = norm(s), in one pass over memory forward and one backward. Returns (y, s).
 
-    x and branch have the same shape. If their types differ, both are converted to the wider one, as in x + branch: the
-    kernels for two types would round y to the branch's type. Otherwise as norm().
+    x and branch have the same shape. If their types differ, both are converted to the wider one, as in x + branch:
+    kernels for two types would round y to the branch's type. The other arguments and the errors are those of norm().
     """
     _check_is_tensor("branch", branch)
     return apply(x, branch, weight, bias, _fields(options), _shape(shape))
@@ -166,8 +169,8 @@ def lanes(x: Tensor, branch: Tensor | None, carry: Tensor | None, write: Tensor 
     one sublayer's output to the next one's input in a residual stream of n lanes. Returns (X′, y).
 
     x            (…, n, features), the residual stream
-    branch       (…, features), f; another type than x's is converted, except 16 bits for a float32 stream on a
-                 CPU without a read; None, with write None: nothing is written
+    branch       (…, features), f, of any floating-point type. On a CPU, 16-bit values are read in place if the stream
+                 is float32 and `read` is None; otherwise they are converted to x's type. None, with write None: X′ = A·X
     carry        (n′, n), A, or one for each row, (…, n′, n); None: X′ = X + b ⊗ f
     write        (n′,), b, or (…, n′)
     read         (n′,), a, or (…, n′); None: y is None

@@ -9,10 +9,13 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
-// Most loops make two passes. The first computes s from x (type S) and branch (type B), stores it
-// in the caller's matrix or in a staging buffer, and sums Σd and Σd². The second reads s, from the
-// cache, and writes y. The loops differ in the order in which rows go through these passes; rows
-// that fit into registers need one pass.
+// Most loops make two passes over a row. The first computes s from x (type S) and branch (type B)
+// and stores it, unless s is x itself, in the caller's matrix or in a staging buffer. It also
+// accumulates Σd and Σd² of d = s − shift, where shift is the mean of the row's first values
+// (RMSNorm: Σs² alone). The second pass reads s, from the cache, and writes y. The loops differ in
+// the order in which rows go through these passes. A row that fits into registers needs one pass.
+// A row that is wider than the staging buffer, and whose s the caller does not want, is computed
+// twice.
 
 template <typename S, typename B>
 class ForwardLoops {
@@ -75,10 +78,10 @@ class ForwardLoops {
   struct Rows {
     std::size_t first = 0;
     std::size_t count = 0;
-    std::size_t slot = 0;               ///< place of the first row in the staging buffer
-    std::size_t s = 0;                  ///< place of the first row in `s_`
-    bool scaled = false;                ///< whether any of the rows has a scale other than 1
-    bool staged = true;                 ///< false: s is not in the staging buffer
+    std::size_t slot = 0;               ///< index of the first row in the staging buffer
+    std::size_t s = 0;                  ///< index of the first row in the matrix `s_`
+    bool scaled = false;                ///< whether statistics.scale of any row is not 1
+    bool staged = true;                 ///< false: the staging buffer is skipped
     HWY_ALIGN V shift[kRowGroup] = {};  ///< the shift of each row of s
     Pack<V, 4> sum[kRowGroup], squares[kRowGroup];  ///< Σd and Σd² of d = s − shift in a block
     BlockSum<V, Group<V>> sums, all_squares;        ///< the same over all blocks
@@ -93,17 +96,19 @@ class ForwardLoops {
   const Plan plan;
   const std::size_t cols;
 
+  /// Σd and Σd² of a step, or Σs² in `squares`.
   template <std::size_t N>
-  struct Lanes {
+  struct Moments {
     StepLanes<V, N> sum, squares;
 
-    static HWY_INLINE Lanes zero() {
+    static HWY_INLINE Moments zero() {
       return {set<HWY_MIN(N, kPack)>(V{0}), set<HWY_MIN(N, kPack)>(V{0})};
     }
   };
 
-  /// The number of values per step. Non-temporal stores to two outputs alternate, so a step for
-  /// data in memory is long enough for each store to fill a cache line.
+  /// The number of values per step. If the data comes from memory, a step is at least kPack values,
+  /// which fill a cache line: the non-temporal stores to s and to y alternate from step to step,
+  /// and each should write whole lines.
   template <typename Mode>
   static constexpr std::size_t kStepOf = Mode::kFromMemory ? HWY_MAX(kPack, (kStep<S, B>))
                                                            : kStep<S, B>;
@@ -129,7 +134,7 @@ class ForwardLoops {
           shift(rows.shift[g]) {}
 
     template <typename Count>
-    HWY_INLINE void operator()(std::size_t i, std::size_t k, Count count, Lanes<N>& l) const {
+    HWY_INLINE void operator()(std::size_t i, std::size_t k, Count count, Moments<N>& m) const {
       if constexpr (Mode::kFromMemory) {
         prefetch<N>(x_ahead + i, k);
         if (kHasBranch || branch_ahead != nullptr) prefetch<N>(branch_ahead + i, k);
@@ -145,10 +150,10 @@ class ForwardLoops {
       }
       if constexpr (Mode::kCentred) {
         const Pack<V, N> d = keep(s - shift, count);
-        add_lanes(l.sum, d);
-        add_lanes(l.squares, d * d);
+        add_lanes(m.sum, d);
+        add_lanes(m.squares, d * d);
       } else {
-        add_lanes(l.squares, s * s);
+        add_lanes(m.squares, s * s);
       }
     }
   };
@@ -202,8 +207,8 @@ class ForwardLoops {
   /// Returns the number of columns of the block that begins at `begin`.
   HWY_INLINE std::size_t width(std::size_t begin) const { return HWY_MIN(kBlock, cols - begin); }
 
-  /// Whether the second pass computes s again, because no sum is wanted and a row exceeds the
-  /// staging buffer.
+  /// Whether the second pass computes s again: the caller does not want s, and a row does not fit
+  /// into the staging buffer.
   HWY_INLINE bool remakes() const { return adds_ && sum_.empty() && cols > kStagedFeatures<S>; }
 
   /// Whether s is kept in the staging buffer for the second pass.
@@ -225,14 +230,15 @@ class ForwardLoops {
     constexpr std::size_t N = kStepOf<Mode>;
     for (std::size_t g = 0; g < rows.count; ++g) {
       const Reader<Mode> reader(*this, rows, g, begin);
-      Lanes<N> lanes[kSteps<N>];
-      clear<N>(lanes);
-      for_each_step<N>(width(begin), lanes, reader);
-      rows.sum[g] = fold(lanes, &Lanes<N>::sum);
-      rows.squares[g] = fold(lanes, &Lanes<N>::squares);
+      Moments<N> moments[kSteps<N>];
+      clear<N>(moments);
+      for_each_step<N>(width(begin), moments, reader);
+      rows.sum[g] = fold(moments, &Moments<N>::sum);
+      rows.squares[g] = fold(moments, &Moments<N>::squares);
     }
   }
-  /// Normalizes one block of each row from row g on. If a row is scaled, g must be 0.
+  /// Normalizes one block of each row from row g on. If `rows.scaled`, it begins at row 0 whatever
+  /// g is, so g must be 0.
   template <typename Mode>
   HWY_NOINLINE void write_block(const Rows& rows, std::size_t begin, std::size_t g) const {
     if (HWY_UNLIKELY(rows.scaled)) return write_scaled_block(rows, begin);
@@ -251,8 +257,9 @@ class ForwardLoops {
                             ADDNORM_BODY { writer.put(writer.normalized(i, count), i, count); });
     }
   }
-  /// Sums one block of each row, and normalizes the same block of the rows in `before`. It requires
-  /// a residual branch, because a test in each step would cost a tenth of the time.
+  /// Computes s and its moments for one block of each row, as read_block() does, and y for the same
+  /// block of the previous group of rows, `before`, as write_block() does. There must be a branch:
+  /// the loop does not test for one, which would take a tenth of its time.
   template <typename Mode>
   HWY_NOINLINE void read_and_write_block(Rows& rows, const Rows& before, std::size_t begin) const {
     constexpr std::size_t N = kStepOf<Mode>;
@@ -260,17 +267,17 @@ class ForwardLoops {
     for (std::size_t g = 0; g < rows.count; ++g) {
       const Writer<Mode> writer(*this, parameters, before, g, begin);
       const Reader<Mode, true> reader(*this, rows, g, begin);
-      Lanes<N> lanes[kSteps<N>];
-      clear<N>(lanes);
-      for_each_step<N>(width(begin), lanes,
-                       [&](std::size_t i, std::size_t k, auto count, Lanes<N>& l) ADDNORM_BODY {
+      Moments<N> moments[kSteps<N>];
+      clear<N>(moments);
+      for_each_step<N>(width(begin), moments,
+                       [&](std::size_t i, std::size_t k, auto count, Moments<N>& m) ADDNORM_BODY {
                          // Read before the new row overwrites s.
                          const Pack<V, N> x_hat = writer.normalized(i, count);
-                         reader(i, k, count, l);
+                         reader(i, k, count, m);
                          writer.put(x_hat, i, count);
                        });
-      rows.sum[g] = fold(lanes, &Lanes<N>::sum);
-      rows.squares[g] = fold(lanes, &Lanes<N>::squares);
+      rows.sum[g] = fold(moments, &Moments<N>::sum);
+      rows.squares[g] = fold(moments, &Moments<N>::squares);
     }
     if (rows.count < before.count) write_block<Mode>(before, begin, rows.count);
   }
@@ -306,7 +313,7 @@ class ForwardLoops {
     const Group<V> shift = load<kRowGroup>(rows.shift, Full());
     const unsigned unclear = from_moments_(shift, sums, squares, rows.statistics);
     rows.scaled = false;
-    if (HWY_UNLIKELY((unclear & ((1U << rows.count) - 1)) != 0)) take_care(rows, unclear);
+    if (HWY_UNLIKELY((unclear & ((1U << rows.count) - 1)) != 0)) recompute_unclear(rows, unclear);
     if (statistics_.empty()) return;
     if (rows.count == kRowGroup) {
       rows.statistics.get_all(&statistics_[rows.first]);
@@ -349,9 +356,9 @@ class ForwardLoops {
     read_block<LoopMode<true, true, true>>(again, begin);
   }
 
-  /// Recomputes the rows whose moments are too inaccurate: those in the bits of `unclear`. Marked
-  /// as cold, so that the loops that call it do not spill registers.
-  [[gnu::cold]] HWY_NOINLINE void take_care(Rows& rows, unsigned unclear) const {
+  /// Computes the statistics of row g anew, by careful_statistics(), if bit g of `unclear` is set,
+  /// and sets `rows.scaled`. Marked as cold, so that the loops that call it do not spill registers.
+  [[gnu::cold]] HWY_NOINLINE void recompute_unclear(Rows& rows, unsigned unclear) const {
     for (std::size_t g = 0; g < rows.count; ++g) {
       if (unclear >> g & 1) {
         rows.statistics.put(g, careful_statistics(options_, StoredSum(*this, rows, g)));
@@ -428,8 +435,8 @@ class ForwardLoops {
         rows.first = r + k * kRowGroup;
         rows.count = kRowGroup;
         rows.staged = false;
-        // The other loops start their sums at +0, so these are never −0. Adding 0 here gives the
-        // same bits.
+        // A sum of −0 becomes +0 by adding +0. The sums of the other loops start at +0 and are
+        // never −0, so the bits are the same.
         find_statistics(rows, no_sum + tree_sums(sums[k]), tree_sums(squares[k]));
       }
       ADDNORM_EACH_ROW for (std::size_t g = 0; g < kRows; ++g) {
@@ -459,8 +466,8 @@ class ForwardLoops {
   const NormOptions& options_;
   const FromMoments<V> from_moments_;
   const bool plain_;    ///< skip and gain are 1, and there is no dropout
-  const bool adds_;     ///< whether s is computed or stored
-  const bool centred_;  ///< whether a loop subtracts the mean or adds β
+  const bool adds_;     ///< false: s is x, and the caller wants no copy
+  const bool centred_;  ///< false: the norm neither subtracts a mean nor adds β
   const MatrixView<B> y_;
   const std::span<NormStatistics<V>> statistics_;
   const MatrixView<S> sum_;
