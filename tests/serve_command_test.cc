@@ -10,14 +10,18 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -31,7 +35,9 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::string_literals;
 using testing::become_program;
+using ::testing::HasSubstr;
 using testing::HttpAnswer;
+using ::testing::Not;
 using testing::split;
 using ::testing::StartsWith;
 using testing::wait_for;
@@ -176,6 +182,9 @@ TEST_F(ServeRunsTest, ListsTheOtherRunsBesideMalformedOnes) {
       {"zero", "{}\0{}"s},
       {"text", "{\"a\":\"\xff\"}"},
       {"number", R"({"lr":1e999})"},
+      {"list", "[1]"},
+      {"null", "null"},
+      {"word", "\"steps\""},
       {"nan", R"({"lr":NaN})"},
       {"large", "{}" + std::string(2 << 20, ' ')},
   };
@@ -191,6 +200,8 @@ TEST_F(ServeRunsTest, ListsTheOtherRunsBesideMalformedOnes) {
       {"types", R"({"step":"1","loss":"2","tokens":-1,"seconds":{}})"s + "\n" +
                     R"({"stopped":["loss"]})" + "\n"},
       {"bytes", "\"loss\"\0\xff\n"s},
+      {"empty line", "\n"},
+      {"empty lines", "\n\n\n"},
   };
   for (const auto& [run, lines] : metrics) {
     fs::create_directories(folder_ / "runs" / run);
@@ -215,6 +226,93 @@ TEST_F(ServeRunsTest, ListsTheOtherRunsBesideMalformedOnes) {
     }
   }
   EXPECT_EQ(server.get("/runs.html").status, 200);
+}
+
+/// Answers read only what has changed since the last one.
+TEST_F(ServeRunsTest, FollowsARunThatGrowsStopsAndGoesOn) {
+  const Server server(folder_, "--runs runs/finished");
+  const auto run = [&] { return Json::parse(server.get("/api/runs").body).at(0); };
+  const std::string metrics = folder_ / "runs/finished/metrics.jsonl";
+  EXPECT_EQ(run()["validation_loss"], 1.75);
+  io::append_file(metrics, R"({"step":3,"lo)");
+  EXPECT_EQ(run()["step"], 2) << "the line has not ended";
+  io::append_file(metrics, "ss\":1.25}\n");
+  EXPECT_EQ(run()["step"], 3);
+  EXPECT_EQ(run()["validation_loss"], 1.75) << "of an earlier request";
+  io::append_file(metrics, R"({"step":3,"stopped":"interrupted"})"
+                           "\n");
+  EXPECT_EQ(run()["stopped"], "interrupted");
+  io::append_file(metrics, R"({"step":4,"loss":1})"
+                           "\n");
+  EXPECT_TRUE(run()["stopped"].is_null()) << "it goes on";
+  write("runs/finished/metrics.jsonl", R"({"step":1,"loss":9})"
+                                       "\n");  // begins anew
+  EXPECT_EQ(run()["step"], 1);
+  EXPECT_TRUE(run()["validation_loss"].is_null());
+  write("runs/finished/config.json", R"({"steps":1})");
+  EXPECT_EQ(run()["state"], "finished");
+  fs::remove(folder_ / "runs/finished/metrics.jsonl");
+  EXPECT_TRUE(run()["step"].is_null());
+}
+
+/// Removing folders beside a request must not hide the others.
+TEST_F(ServeRunsTest, ListsWhatStaysWhileOthersAreRemoved) {
+  const Server server(folder_, "--runs runs");
+  std::atomic<bool> is_done = false;
+  std::thread changes([&] {
+    for (int i = 0; !is_done; i = (i + 1) % 20) {
+      const fs::path run = folder_ / "runs" / ("a" + std::to_string(i)) / "inner";
+      std::error_code error;
+      fs::create_directories(run, error);
+      std::ofstream(run / "config.json") << "{}";
+      fs::remove_all(run.parent_path(), error);
+    }
+  });
+  std::size_t complete = 0;
+  for (int i = 0; i < 200; ++i) {
+    const auto answer = server.get("/api/runs");
+    ASSERT_EQ(answer.status, 200);
+    const Json runs = Json::parse(answer.body);
+    complete += std::ranges::count_if(runs, [](const Json& run) {
+                  const std::string name = run["name"];
+                  return name == "stopped" || name == "sweep/running" || name == "finished";
+                }) == 3;
+  }
+  is_done = true;
+  changes.join();
+  EXPECT_EQ(complete, 200U);
+}
+
+/// Who can write below the folder cannot make the server read a file outside, at whatever moment.
+TEST_F(ServeRunsTest, FollowsNoLinkThatReplacesAFileOrFolder) {
+  write("secret/config.json", R"({"secret":true})");
+  const Server server(folder_, "--runs runs");
+  std::atomic<bool> is_done = false;
+  std::thread changes([&] {
+    const fs::path runs = folder_ / "runs";
+    std::error_code error;
+    while (!is_done) {
+      for (const auto& [target, place] :
+           {std::pair{folder_ / "secret/config.json", runs / "finished/config.json"},
+            {folder_ / "secret/metrics.jsonl", runs / "finished/metrics.jsonl"},
+            {folder_ / "secret", runs / "stopped"}}) {
+        fs::rename(place, runs / "aside", error);
+        fs::create_symlink(target, place, error);
+        fs::remove(place, error);
+        fs::rename(runs / "aside", place, error);
+      }
+    }
+  });
+  for (int i = 0; i < 300; ++i) {
+    for (const char* path :
+         {"/api/runs", "/api/runs/finished/metrics", "/api/runs/stopped/metrics"}) {
+      const std::string body = server.get(path).body;
+      EXPECT_THAT(body, Not(HasSubstr("secret"))) << path;
+      EXPECT_THAT(body, Not(HasSubstr("not for browsers"))) << path;
+    }
+  }
+  is_done = true;
+  changes.join();
 }
 
 TEST_F(ServeRunsTest, FindsTheLastValidationFarBack) {
@@ -472,13 +570,18 @@ TEST_F(ServeRunsTest, RefusesPagesOfOtherSites) {
 TEST_F(ServeRunsTest, SaysWhatPagesMayDo) {
   write("index.html", "<p>the page</p>");
   const Server server(folder_, "--runs runs");
-  for (const char* path : {"/", "/runs.html", "/api/runs", "/nothing"}) {
+  for (const char* path :
+       {"/", "/index.html", "//index.html", "/nothing", "/runs.html", "/%2Fruns.html",
+        "//runs.html", "/./runs.html", "/assets/..%2f", "/runs%2ehtml", "/%72uns.html",
+        "/.//.%2F/runs.html", "/runs.html?x", "/api/runs"}) {
     SCOPED_TRACE(path);
     const HttpAnswer answer = server.get(path);
     EXPECT_EQ(answer.header("x-content-type-options"), "nosniff");
     EXPECT_EQ(answer.header("referrer-policy"), "no-referrer");
     EXPECT_THAT(answer.header("content-security-policy"), StartsWith("default-src 'self'; "));
-    const bool is_private = path == "/runs.html"s || path == "/api/runs"s;
+    const bool is_private = answer.body == "<p>the runs</p>" || path == "/api/runs"s;
+    EXPECT_EQ(answer.body == "<p>the runs</p>",
+              std::string_view(path).find("uns") != std::string_view::npos && path != "/api/runs"s);
     EXPECT_EQ(answer.header("x-frame-options"), is_private ? "DENY" : "");
     EXPECT_EQ(answer.header("content-security-policy").ends_with("; frame-ancestors 'none'"),
               is_private);

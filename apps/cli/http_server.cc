@@ -205,23 +205,6 @@ unsigned most_connections() {
 
 }  // namespace
 
-OpenFile::OpenFile(const std::filesystem::path& file, Links links) {
-  // Opening a pipe would block until another process writes to it.
-  const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | (links == Links::kRefuse ? O_NOFOLLOW : 0);
-  descriptor_ = ::open(file.c_str(), flags);
-  struct stat found {};
-  if (descriptor_ < 0) return;
-  if (::fstat(descriptor_, &found) == 0 && S_ISREG(found.st_mode)) {
-    size_ = static_cast<std::uint64_t>(found.st_size);
-  } else {
-    ::close(std::exchange(descriptor_, -1));
-  }
-}
-
-OpenFile::~OpenFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
 HttpAnswer http_error(unsigned status, const HttpRequest& request) {
   HttpAnswer answer;
   answer.status = status;

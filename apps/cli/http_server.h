@@ -1,13 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <string>
-#include <utility>
 
 #include "cli/http_connections.h"
+#include "cli/open_file.h"
 
 struct MHD_Daemon;
 
@@ -18,30 +17,6 @@ struct HttpRequest {
   std::string path;                               ///< decoded: "/a b"
   std::map<std::string, std::string> query = {};  ///< decoded: {"from", "50"}
   std::string accept_encoding = {};               ///< the header, or empty
-};
-
-enum class Links { kFollow, kRefuse };
-
-/// A regular file that is open for reading; false if there is none.
-class OpenFile {
- public:
-  OpenFile() = default;
-  OpenFile(const std::filesystem::path& file, Links links);
-  ~OpenFile();
-  OpenFile(OpenFile&& other) noexcept { *this = std::move(other); }
-  OpenFile& operator=(OpenFile&& other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
-    std::swap(size_, other.size_);
-    return *this;
-  }
-
-  explicit operator bool() const { return descriptor_ >= 0; }
-  std::uint64_t size() const { return size_; }  ///< when it was opened
-  int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_ = -1;
-  std::uint64_t size_ = 0;
 };
 
 /// The answer to a request: the file from byte `begin` on, or `text` if no file is open.

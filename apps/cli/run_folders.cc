@@ -1,77 +1,84 @@
 #include "cli/run_folders.h"
 
-#include <fcntl.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstdint>
-#include <fstream>
 #include <functional>
-#include <iterator>
-#include <map>
-#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
-#include "io/json.h"
+#include "base/require.h"
 
 namespace addnorm::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-bool is_own_file(const fs::path& file) {
-  std::error_code error;
-  return fs::symlink_status(file, error).type() == fs::file_type::regular;
-}
+constexpr const char* kConfig = "config.json";
 
-bool is_run(const fs::path& folder) {
-  return is_own_file(folder / "config.json");
-}
+/// A folder is a run if it has a config.json.
+struct FoundRun {
+  std::string name;
+  Descriptor folder;
+  OpenFile config;
+};
 
-/// Returns the runs by name. Only files found here are read, so no name leads out of the folder.
-std::map<std::string, fs::path> find_runs(const fs::path& folder) {
-  std::error_code error;
-  if (is_run(folder)) return {{fs::canonical(folder, error).filename().string(), folder}};
-  std::map<std::string, fs::path> runs;
-  fs::recursive_directory_iterator it(folder, fs::directory_options::skip_permission_denied, error);
-  for (; it != fs::recursive_directory_iterator(); it.increment(error)) {
-    const fs::path& path = it->path();
-    const bool found = it->symlink_status(error).type() == fs::file_type::directory && is_run(path);
-    if (found) runs[path.lexically_relative(folder).generic_string()] = path;
-    if (found || it.depth() == 1) it.disable_recursion_pending();
+/// Calls `use` with the runs, until it returns false. It holds only one run open at a time.
+template <typename Use>
+void for_each_run(const fs::path& path, const Use& use) {
+  const Descriptor top = open_folder(path);
+  require(static_cast<bool>(top), "--runs: {} cannot be read", path.string());
+  if (OpenFile config{top, kConfig}) {
+    std::error_code error;
+    use(FoundRun{fs::canonical(path, error).filename().string(), open_folder(path),
+                 std::move(config)});
+    return;
   }
-  return runs;
+  for (const std::string& outer_name : folder_names(top)) {
+    Descriptor outer = open_folder(top, outer_name.c_str());
+    if (!outer) continue;  // it was removed, or it is a link
+    if (OpenFile config{outer, kConfig}) {
+      if (!use(FoundRun{outer_name, std::move(outer), std::move(config)})) return;
+      continue;
+    }
+    for (const std::string& name : folder_names(outer)) {
+      Descriptor inner = open_folder(outer, name.c_str());
+      OpenFile config = inner ? OpenFile(inner, kConfig) : OpenFile();
+      if (!config) continue;
+      if (!use(FoundRun{outer_name + "/" + name, std::move(inner), std::move(config)})) return;
+    }
+  }
 }
 
-/// Returns the size of a file; 0 if it does not exist yet.
-std::uintmax_t size_of(const fs::path& file) {
-  std::error_code error;
-  const std::uintmax_t size = is_own_file(file) ? fs::file_size(file, error) : 0;
-  return error ? 0 : size;
-}
+/// The last lines of their kinds in a part of metrics.jsonl; null if there is none.
+struct LastLines {
+  io::Json step, validation, stopped;
 
-/// Returns the bytes of a file, beginning with `from`.
-std::string read_from(const fs::path& file, std::uintmax_t from) {
-  if (from >= size_of(file)) return "";
-  std::ifstream stream(file, std::ios::binary);
-  stream.seekg(static_cast<std::streamoff>(from));
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
+  bool has_all() const { return !step.is_null() && !validation.is_null(); }
+};
 
-/// Returns the last complete line that contains `part`; null if there is none, or if it is not
-/// JSON.
-io::Json last_line_with(std::string_view text, std::string_view part) {
-  text = text.substr(0, text.rfind('\n') + 1);
-  const std::size_t at = text.rfind(part);
-  if (at == std::string_view::npos) return nullptr;
-  const std::size_t begin = text.rfind('\n', at) + 1;  // npos + 1 is 0
-  return io::try_parse_json(text.substr(begin, text.find('\n', at) - begin)).value_or(nullptr);
+/// Reads complete lines from the last one back, until it has found all. A line that is not JSON
+/// counts as none. A run that went on after it was stopped is not stopped any more.
+LastLines last_lines(std::string_view text) {
+  LastLines last;
+  while (!text.empty() && !last.has_all()) {
+    const std::size_t newline = text.substr(0, text.size() - 1).rfind('\n');
+    const std::size_t begin = newline == std::string_view::npos ? 0 : newline + 1;
+    const std::string_view line = text.substr(begin);
+    text.remove_suffix(line.size());
+    const auto take = [&](std::string_view key, io::Json& kept) {
+      if (kept.is_null() && line.find(key) != std::string_view::npos)
+        kept = io::try_parse_json(line).value_or(nullptr);
+    };
+    if (last.step.is_null()) take(R"("stopped")", last.stopped);
+    take(R"("loss")", last.step);
+    take(R"("validation_loss")", last.validation);
+  }
+  return last;
 }
 
 /// Returns the value of a key; null if there is none of type T.
@@ -81,81 +88,24 @@ io::Json value_at(const io::Json& line, const char* key) {
   return found != line.end() && io::fits<T>(*found) ? *found : io::Json();
 }
 
-/// Returns a run's progress. Validations may be rare: it reads more of the file until it finds one,
-/// but not all of a long file at every request.
-io::Json progress(const fs::path& metrics) {
-  constexpr std::uintmax_t kMost = 1 << 22;
-  const std::uintmax_t size = size_of(metrics);
-  for (std::uintmax_t length = 1 << 16;; length *= 8) {
-    const std::string text = read_from(metrics, size - std::min(size, length));
-    const io::Json step = last_line_with(text, R"("loss")");
-    const io::Json validation = last_line_with(text, R"("validation_loss")");
-    const io::Json stopped = last_line_with(text, R"("stopped")");
-    const bool is_whole = length >= std::min(size, kMost);
-    if (!is_whole && (step.is_null() || validation.is_null())) continue;
-    return {{"step", value_at<std::size_t>(step, "step")},
-            {"loss", value_at<double>(step, "loss")},
-            {"tokens", value_at<std::size_t>(step, "tokens")},
-            {"seconds", value_at<double>(step, "seconds")},
-            {"validation_loss", value_at<double>(validation, "validation_loss")},
-            {"stopped", value_at<std::string>(stopped, "stopped")}};
-  }
-}
-
-/// Whether a process that trains holds its lock.
-bool is_locked(const fs::path& file) {
-  const int lock = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (lock < 0) return false;
-  const bool locked = ::flock(lock, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(lock);  // also releases the lock
-  return locked;
+/// Whether a process that trains holds the run's lock.
+bool is_locked(const Descriptor& run) {
+  const OpenFile lock(run, ".lock");
+  // Closing the file also releases the lock.
+  return lock && ::flock(lock.descriptor(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 /// Returns the settings of a run. Throws an Error if they cannot be read.
-io::Json read_config(const fs::path& run) {
-  constexpr std::uintmax_t kMost = 1 << 20;
-  const fs::path file = run / "config.json";
-  require(size_of(file) <= kMost, "config.json: has more than {} bytes", kMost);
-  return io::parse_json(read_from(file, 0), "config.json");
-}
-
-io::Json description(const std::string& name, const fs::path& run) {
-  io::Json json{{"name", name}, {"config", io::Json::object()}};
-  json.update(progress(run / "metrics.jsonl"));
-  try {
-    json["config"] = read_config(run);
-  } catch (const Error& error) {
-    json["stopped"] = error.what();
-  }
-  const bool is_done = json["step"].is_number() && json["stopped"].is_null() &&
-                       json["step"] == json["config"].value("steps", io::Json());
-  json["state"] = is_locked(run / ".lock") ? "running" : is_done ? "finished" : "stopped";
-  return json;
-}
-
-/// Returns all runs, the newest first.
-io::Json list_of(const std::map<std::string, fs::path>& runs) {
-  std::vector<std::pair<fs::file_time_type, io::Json>> list;
-  for (const auto& [name, path] : runs) {
-    std::error_code error;
-    list.emplace_back(fs::last_write_time(path / "config.json", error), description(name, path));
-  }
-  std::ranges::stable_sort(list, std::ranges::greater(), &decltype(list)::value_type::first);
-  io::Json json = io::Json::array();
-  for (auto& [time, run] : list) json.push_back(std::move(run));
-  return json;
-}
-
-HttpAnswer list_answer(const fs::path& folder) {
-  HttpAnswer answer;
-  // A name that is not UTF-8 must not make the request fail.
-  answer.text = list_of(find_runs(folder)).dump(-1, ' ', false, io::Json::error_handler_t::replace);
-  answer.content_type = "application/json";
-  return answer;
+io::Json read_config(const OpenFile& config) {
+  constexpr std::uint64_t kMost = 1 << 20;
+  require(config.size() <= kMost, "config.json: has more than {} bytes", kMost);
+  io::Json settings = io::parse_json(config.read(0), kConfig);
+  require(settings.is_object(), "config.json: is not a JSON object");
+  return settings;
 }
 
 /// Returns the content of a run's file from the requested byte on; empty if there is no file yet.
-HttpAnswer rest_answer(const fs::path& file, const HttpRequest& request) {
+HttpAnswer rest_answer(OpenFile file, const HttpRequest& request) {
   const auto from = request.query.find("from");
   std::uint64_t begin = 0;
   if (from != request.query.end()) {
@@ -165,7 +115,7 @@ HttpAnswer rest_answer(const fs::path& file, const HttpRequest& request) {
   }
   HttpAnswer answer;
   answer.content_type = "application/x-ndjson";
-  answer.file = OpenFile(file, Links::kRefuse);
+  answer.file = std::move(file);
   answer.begin = std::min(begin, answer.file.size());
   answer.headers["File-Size"] = std::to_string(answer.file.size());
   return answer;
@@ -187,17 +137,109 @@ std::optional<FilePath> parse_file_path(std::string_view path) {
   return parts;
 }
 
+HttpAnswer file_answer(const fs::path& folder, const FilePath& path, const HttpRequest& request) {
+  HttpAnswer answer = http_error(404, request);
+  for_each_run(folder, [&](const FoundRun& run) {
+    if (run.name != path.name) return true;
+    answer = rest_answer(OpenFile(run.folder, (path.file + ".jsonl").c_str()), request);
+    return false;
+  });
+  return answer;
+}
+
 }  // namespace
 
-std::optional<HttpAnswer> answer_about_runs(const fs::path& folder, const HttpRequest& request) {
+bool RunProgress::update(const OpenFile& metrics) {
+  if (metrics.version() == version_) return false;
+  const bool has_grown =
+      metrics.version().is_same_file(version_) && metrics.size() >= version_.size;
+  if (!has_grown) *this = {};
+  version_ = metrics.version();
+
+  // Validations may be rare: more of the file is read until one is found.
+  constexpr std::uint64_t kMost = 1 << 22;
+  const std::uint64_t size = metrics.size();
+  const std::uint64_t first = std::max(lines_end_, size - std::min(size, kMost));
+  for (std::uint64_t length = 1 << 16;; length *= 8) {
+    const std::uint64_t begin = std::max(first, size - std::min(size, length));
+    std::string text = metrics.read(begin);
+    text.resize(text.rfind('\n') + 1);  // npos + 1 is 0
+    LastLines last = last_lines(text);
+    if (begin > first && !last.has_all()) continue;
+    lines_end_ = begin + text.size();
+    if (!last.step.is_null() || !last.stopped.is_null()) stopped_ = std::move(last.stopped);
+    if (!last.step.is_null()) step_ = std::move(last.step);
+    if (!last.validation.is_null()) validation_ = std::move(last.validation);
+    return true;
+  }
+}
+
+io::Json RunProgress::values() const {
+  return {{"step", value_at<std::size_t>(step_, "step")},
+          {"loss", value_at<double>(step_, "loss")},
+          {"tokens", value_at<std::size_t>(step_, "tokens")},
+          {"seconds", value_at<double>(step_, "seconds")},
+          {"validation_loss", value_at<double>(validation_, "validation_loss")},
+          {"stopped", value_at<std::string>(stopped_, "stopped")}};
+}
+
+void RunFolders::update(const std::string& name, const Descriptor& folder, const OpenFile& config,
+                        Run& run) {
+  bool has_changed = run.progress.update(OpenFile(folder, "metrics.jsonl"));
+  if (config.version() != run.config_version) {
+    has_changed = true;
+    run.config_version = config.version();
+    run.config = io::Json::object();
+    run.problem.clear();
+    try {
+      run.config = read_config(config);
+    } catch (const Error& error) {
+      run.problem = error.what();
+    }
+  }
+  io::Json json{{"name", name}, {"config", run.config}};
+  json.update(run.progress.values());
+  if (!run.problem.empty()) json["stopped"] = run.problem;
+  const bool is_done = json["step"].is_number() && json["stopped"].is_null() &&
+                       json["step"] == run.config.value("steps", io::Json());
+  std::string state = is_locked(folder) ? "running" : is_done ? "finished" : "stopped";
+  if (!has_changed && state == run.state) return;
+  run.state = std::move(state);
+  json["state"] = run.state;
+  // A name that is not UTF-8 must not make the request fail.
+  run.text = json.dump(-1, ' ', false, io::Json::error_handler_t::replace);
+}
+
+HttpAnswer RunFolders::list() {
+  std::map<std::string, Run> runs;
+  std::vector<const Run*> order;
+  for_each_run(folder_, [&](const FoundRun& found) {
+    Run& run = runs[found.name];
+    if (const auto known = known_.find(found.name); known != known_.end())
+      run = std::move(known->second);
+    update(found.name, found.folder, found.config, run);
+    order.push_back(&run);
+    return true;
+  });
+  known_ = std::move(runs);  // its nodes stay where they are
+  std::ranges::stable_sort(order, std::ranges::greater(),
+                           [](const Run* run) { return run->config_version.nanoseconds; });
+  HttpAnswer answer;
+  answer.content_type = "application/json";
+  for (const Run* run : order) {
+    answer.text += answer.text.empty() ? '[' : ',';
+    answer.text += run->text;
+  }
+  answer.text += answer.text.empty() ? "[]" : "]";
+  return answer;
+}
+
+std::optional<HttpAnswer> RunFolders::answer(const HttpRequest& request) {
   HttpAnswer answer;
   if (request.path == "/api/runs") {
-    answer = list_answer(folder);
-  } else if (const auto parts = parse_file_path(request.path)) {
-    const auto runs = find_runs(folder);
-    const auto run = runs.find(parts->name);
-    answer = run == runs.end() ? http_error(404, request)
-                               : rest_answer(run->second / (parts->file + ".jsonl"), request);
+    answer = list();
+  } else if (const auto path = parse_file_path(request.path)) {
+    answer = file_answer(folder_, *path, request);
   } else {
     return std::nullopt;
   }

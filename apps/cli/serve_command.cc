@@ -57,14 +57,17 @@ OpenFile open_file(const fs::path& file, const HttpRequest& request, HttpAnswer&
   return {file, Links::kFollow};
 }
 
-/// Returns a file of the page.
-HttpAnswer page_answer(const fs::path& folder, const HttpRequest& request) {
-  if (!request.path.starts_with('/') || leaves_folder(request.path)) {
-    return http_error(404, request);
-  }
+/// Returns the file of a path, which is inside the folder; empty if the path leads out of it.
+fs::path page_file(const fs::path& folder, const std::string& path) {
+  if (!path.starts_with('/') || leaves_folder(path)) return {};
   fs::path file = folder;
-  file += request.path;  // `/` would replace the folder if the path begins with two slashes
-  if (request.path.ends_with('/')) file /= "index.html";
+  file += path;  // `/` would replace the folder if the path begins with two slashes
+  if (path.ends_with('/')) file /= "index.html";
+  return file.lexically_normal();
+}
+
+/// Returns a file of the page.
+HttpAnswer page_answer(const fs::path& file, const HttpRequest& request) {
   HttpAnswer answer;
   answer.file = open_file(file, request, answer);
   if (!answer.file) return http_error(404, request);
@@ -76,13 +79,14 @@ HttpAnswer page_answer(const fs::path& folder, const HttpRequest& request) {
   return answer;
 }
 
-/// Sets the policy of the page, the same as in web/index.html, and the sites that may frame it:
-/// every site the tutorial, none the runs.
-void set_policy(const HttpRequest& request, HttpAnswer& answer) {
+enum class Frames { kByEverySite, kByNone };
+
+/// Sets the policy of the page, the same as in web/index.html, and the sites that may frame it.
+void set_policy(Frames frames, HttpAnswer& answer) {
   std::string policy =
       "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; "
       "img-src 'self' data:";
-  if (request.path.starts_with("/api/") || request.path == "/runs.html") {
+  if (frames == Frames::kByNone) {
     policy += "; frame-ancestors 'none'";
     answer.headers["X-Frame-Options"] = "DENY";
     answer.headers["Cross-Origin-Resource-Policy"] = "same-origin";
@@ -103,11 +107,20 @@ void check(const ServeFlags& flags) {
 /// Answers with the files of the folder until the program is stopped.
 ExitStatus serve(const ServeFlags& flags) {
   check(flags);
-  HttpServer server(flags.port, [&flags](const HttpRequest& request) {
+  const fs::path tutorial = page_file(flags.folder, "/");
+  RunFolders runs(flags.runs);
+  HttpServer server(flags.port, [&](const HttpRequest& request) {
     std::optional<HttpAnswer> answer;
-    if (!flags.runs.empty()) answer = answer_about_runs(flags.runs, request);
-    if (!answer) answer = page_answer(flags.folder, request);
-    set_policy(request, *answer);
+    if (!flags.runs.empty()) answer = runs.answer(request);
+    Frames frames = Frames::kByNone;
+    if (!answer) {
+      // The policy follows the file, however its path is written.
+      const fs::path file = page_file(flags.folder, request.path);
+      answer = page_answer(file, request);
+      const bool is_page = answer->content_type == content_type_of(tutorial);
+      if (!is_page || file == tutorial) frames = Frames::kByEverySite;
+    }
+    set_policy(frames, *answer);
     return std::move(*answer);
   });
   require(server.port() > 0, "--port: {} cannot be listened on; expected a free port, 0 for any",

@@ -180,8 +180,8 @@ TEST(PeerRules, SayWhatAChangedStreamIsMadeOf) {
   EXPECT_EQ(said(0.049, 0.049), kOlder);
   EXPECT_NE(said(0.051, 0), kOlder);
   EXPECT_NE(said(0, 0.051), kOlder);
-  EXPECT_THAT(said(2, 0.0199), testing::Not(testing::HasSubstr("previous sublayer's norm")));
-  EXPECT_THAT(said(2, 0.0201), testing::HasSubstr("previous sublayer's norm"));
+  EXPECT_THAT(said(2, 0.0199), testing::Not(testing::HasSubstr("the output of its norm")));
+  EXPECT_THAT(said(2, 0.0201), testing::HasSubstr("the output of its norm"));
 }
 
 TEST(PeerRules, AddNothingToAFindingAtTheSamePlace) {

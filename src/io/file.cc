@@ -271,11 +271,13 @@ void append_file(const std::string& file, std::string_view bytes) {
 }
 
 void remove_temporaries(const std::string& folder) {
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
+  std::error_code error, ignored;
+  // A range-for would throw where the folder cannot be read to its end.
+  for (fs::directory_iterator it(folder, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
     if (name.starts_with(kTemporaryPrefix) && name.ends_with(kTemporarySuffix)) {
-      fs::remove(entry.path(), ignored);
+      fs::remove(it->path(), ignored);
     }
   }
 }

@@ -117,9 +117,9 @@ AddNorm<T>::AddNorm(const Placement& placement, const AddNormOptions& options)
           "add_norm: placement \"{}\" reads {} mixes of lanes, so its update must be f itself, "
           "and its survival probability 1",
           placement.name, mixes);
-  const auto make_norm = [&](Slot slot, auto& norm, double output_scale, auto... mixes) {
+  const auto make_norm = [&](Slot slot, auto& norm, double output_scale, auto... n_mixes) {
     nn::emplace_norm(slot, norm, options.norm, options.d_model, options.affine, output_scale,
-                     mixes...);
+                     n_mixes...);
   };
   make_norm(placement.before, before_, placement.before_scale.value(options.depth), mixes);
   make_norm(placement.inside, inside_, 1);
