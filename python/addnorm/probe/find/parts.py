@@ -87,7 +87,7 @@ class Branch:
 @dataclass
 class Sum:
     """A sum of the stream and branches. If there is no stream, `total` is the value that the next sublayer reads
-    instead of a sum."""
+    instead of a sum. SumFinder may extend a sum, reopen it or mark it as mixed until the stream ends."""
     total: Value
     stream: Optional[Value]
     branch: Value

@@ -17,7 +17,19 @@ MOST_UNLIKE = 0.05  # the largest relative distance from a projection onto the s
 
 
 class SumFinder:
-    """Finds the sums of one stream, operator by operator."""
+    """Finds the sums of one stream, operator by operator. These forms are recognized, in the order of add(); x is the
+    stream, h its norm, f a branch:
+
+        x + f, f read before the sum     add() completes the sum of end_without_stream()
+        x + (x + f)                      _add_again()
+        x + (h + f)                      _add_beside_norm()
+        x + (f + a(f)), an adapter a     _add_adapted()
+        c + f(c), a convolution c of x   _add_to_convolved()
+        f − ⟨f, x⟩/⟨x, x⟩·x              _add_projection(): no sum, the result is still the branch
+        g ⊙ x + f, a computed gate g     _add_gated()
+        x + f                            add() itself
+        f alone                          end_without_stream(), which Flow calls when a linear map reads f
+    """
 
     def __init__(self, values: StreamValues, norms: NormFinder, linears: List[Linear]):
         """linears: the list of linear maps, which grows during the search."""
