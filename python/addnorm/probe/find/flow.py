@@ -63,24 +63,24 @@ class Flow:
             self.values.readers.setdefault(value.root, []).append(op)
         linear = self._linear(op, inputs)
         if linear is not None:
-            state = self._run_linear(linear)
+            branches = self._run_linear(linear)
         elif self._add(op, inputs, outputs[0]):
             return
         else:
-            state = self._join(op, inputs)
+            branches = self._join(op, inputs)
         for value in outputs:
-            self.values.set(value, state)
+            self.values.mark(value, branches)
         if linear is None:
             self.norms.take(op, inputs, outputs)
 
     def _join(self, op: Op, inputs: List[Value]) -> Branches:
         """Processes an operator other than a linear map or a sum: joins the branches that it reads. Returns the
         branches of its output."""
-        state = self.values.union_of(inputs)
-        self._meet(op, inputs, state)
+        branches = self.values.union_of(inputs)
+        self._note_mixing(op, inputs, branches)
         self.sums.excuse_difference(op, inputs)
         is_sum = op.name == "add" and all(map(self.values.has_stream_shape, inputs))
-        return frozenset([self.values.join(state)]) if len(state) > 1 and not is_sum else state
+        return frozenset([self.values.join(branches)]) if len(branches) > 1 and not is_sum else branches
 
     def _linear(self, op: Op, inputs: List[Value]) -> Optional[Linear]:
         if op.name not in LINEAR:
@@ -94,18 +94,18 @@ class Flow:
         return Linear(op, str(weight.parameter), not weight.is_flipped, read, op.outputs[0])
 
     def _run_linear(self, linear: Linear) -> Branches:
-        state = self.values.branches_of(linear.input) or STREAM
-        if not state and self._rejoins(linear):
+        branches = self.values.branches_of(linear.input) or STREAM
+        if not branches and self._rejoins(linear):
             return STREAM
         self.linears.append(linear)
-        if state and self._has_ended(state, linear):
-            self.sums.end_without_stream(linear.input, state)
-            state = STREAM
-        elif all(branch.place.layer != self.values.place.layer for branch in self.values.list(state)):
-            state = STREAM  # values that a layer passes to the next one beside the stream, for example router logits
-        if not state:
-            state = self.values.begin_branch(linear.op.order)
-        number = self.values.join(state)
+        if branches and self._has_ended(branches, linear):
+            self.sums.end_without_stream(linear.input, branches)
+            branches = STREAM
+        elif all(branch.place.layer != self.values.place.layer for branch in self.values.branches_numbered(branches)):
+            branches = STREAM  # values that layers pass on beside the stream, for example router logits
+        if not branches:
+            branches = self.values.begin_branch(linear.op.order)
+        number = self.values.join(branches)
         self.values.branch(number).linears.append(linear)
         return frozenset([number])
 
@@ -116,22 +116,22 @@ class Flow:
         return stands_in_layer and linear.input.tensor.numel() > self.x.tensor.numel() and \
             linear.input.shape[:-1] == linear.output.shape[:-1] and self.values.has_stream_shape(linear.output)
 
-    def _meet(self, op: Op, inputs: List[Value], state: Branches) -> None:
+    def _note_mixing(self, op: Op, inputs: List[Value], branches: Branches) -> None:
         """Marks the branches in which an operator mixes tokens: products of activations, and attention."""
         is_fused = op.name.startswith(FUSED_ATTENTION)
         # Learned latents are parameters that count as part of the stream.
         made = [v for v in op.inputs if not v.parameter or self.values.branches_of(v) is not None]
         is_product = op.name in PRODUCT and len(made) > 1
-        if not state or not (is_fused or is_product or op.name in SOFTMAX):
+        if not branches or not (is_fused or is_product or op.name in SOFTMAX):
             return
         if not is_fused and not is_product:
-            branch = self.values.list(state)[0]
+            branch = self.values.branches_numbered(branches)[0]
             dim = op.argument("dim")
             if branch.is_attention and dim in (-1, inputs[0].tensor.dim() - 1):
                 branch.scores.append(op)
             return
-        branch = self.values.branch(self.values.join(state))
-        branch.met = op.order
+        branch = self.values.branch(self.values.join(branches))
+        branch.mixed_at = op.order
         if is_fused:
             branch.scores.append(op)
 
@@ -141,14 +141,14 @@ class Flow:
         """Returns whether an operator adds branches to the stream."""
         return self.sums.add(op, inputs, total)
 
-    def _has_ended(self, state: Branches, linear: Linear) -> bool:
+    def _has_ended(self, branches: Branches, linear: Linear) -> bool:
         """Whether a linear map reads the output of complete branches directly, without a sum between them."""
         if not self.values.has_stream_shape(linear.input):
             return False
         module = parent_of(linear.weight)
         last = self._peeled(in_order(self._peeled(linear.input))).root.op
         return all(branch.place.layer != self.values.place.layer or branch.has_ended_before(module, last)
-                   for branch in self.values.list(state))
+                   for branch in self.values.branches_numbered(branches))
 
     def _peeled(self, value: Value) -> Value:
         return peel(value, self.values, self.norms)[-1][0]

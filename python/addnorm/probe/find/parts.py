@@ -54,11 +54,11 @@ class Branch:
     linears: List[Linear] = field(default_factory=list)
     norms: List[Norm] = field(default_factory=list)  # norms of values inside the branch, such as queries
     scores: List[Op] = field(default_factory=list)  # calls of softmax or of fused attention
-    met: int = 0  # the order of the last operator that mixed tokens
+    mixed_at: int = 0  # the order of the last operator that mixed tokens
 
     @property
     def is_attention(self) -> bool:
-        return self.met > 0
+        return self.mixed_at > 0
 
     @property
     def module(self) -> str:
@@ -70,12 +70,12 @@ class Branch:
         self.linears = sorted(self.linears + other.linears, key=lambda linear: linear.op.order)
         self.norms += other.norms
         self.scores += other.scores
-        self.met = max(self.met, other.met)
+        self.mixed_at = max(self.mixed_at, other.mixed_at)
 
     def has_ended_before(self, module: str, last: Optional[Op]) -> bool:
         """Whether another module of the layer, which reads the output of the operator `last`, begins a new branch. A
         module that reads attention before its output projection is part of this branch."""
-        if len(self.linears) < 2 or self.linears[-1].op.order < self.met or \
+        if len(self.linears) < 2 or self.linears[-1].op.order < self.mixed_at or \
                 not any(linear.op is last or linear.is_biased_by(last) for linear in self.linears):
             return False
         mine = self.module

@@ -86,7 +86,7 @@ class SiteFlow(Flow):
         values = StreamValues(next(event.inputs[0] for event in ended if event.name == f"{first.name}.sublayers.0"))
         super().__init__(values, SiteNorms(values, {e.name for e in ended if isinstance(e.module, Read)}))
         for value in first.inputs:
-            self.values.set(value, STREAM)
+            self.values.mark(value, STREAM)
 
     def take(self, event: Union[Op, Leave], place: Place) -> None:
         site = site_of(event)
@@ -108,7 +108,7 @@ class SiteFlow(Flow):
     def _add(self, op: Op, inputs: List[Value], total: Value) -> bool:
         return False  # a sum ends with its site
 
-    def _has_ended(self, state: Branches, linear: Linear) -> bool:
+    def _has_ended(self, branches: Branches, linear: Linear) -> bool:
         return False
 
     def end(self, output: Value) -> None:
@@ -122,15 +122,15 @@ class SiteFlow(Flow):
         if branch is None:
             return
         ended = self.values.union_of(changed)
-        branches = self.values.list(ended)
+        branches = self.values.branches_numbered(ended)
         read = min((linear for b in branches for linear in b.linears), key=lambda linear: linear.op.order).input
         norm = self.norms.at(read)
         row = norm.input if norm is not None and is_within(norm.module, f"{call.name}.before") else read
         lanes.detached = self._count_detached(lanes, branch)
         self.sums.end(Sum(changed[0], row, branch, branches, lanes))
-        self.values.settle_made_of(ended, branch.order)
+        self.values.mark_made_of(ended, branch.order)
         for value in (*lanes.after, *call.outputs):
-            self.values.set(value, STREAM)
+            self.values.mark(value, STREAM)
 
     @staticmethod
     def _unstacked(value: Value, lanes: SiteLanes) -> List[Value]:
@@ -165,7 +165,7 @@ class SiteFlow(Flow):
 
     def _written(self, total: Value) -> Optional[Value]:
         """Returns the row that is written into lanes: the last one on all paths from the branches that is no sum."""
-        for value in bottlenecks(total, self.values, branches=True):
+        for value in bottlenecks(total, self.values, from_branches=True):
             row, op = as_row(value, self.x), value.root.op
             is_sum = op is not None and op.name == "add" and any(
                 not self.values.branches_of(v) and not v.parameter and as_row(v, self.x) is not None

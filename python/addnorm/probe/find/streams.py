@@ -57,7 +57,7 @@ class StreamFinder:
         self._layers = RunFinder(elements).find(graph.events)
         self._found = Found()
         self._stream: Optional[Stream] = None
-        self._is_settled = False
+        self._has_chosen_flow = False
         self._left: List[Value] = []  # the outputs of the last layer
         self._left_by: Optional[type] = None
         self._leave_stream: Set[type] = set()  # classes of layers that return the stream
@@ -68,7 +68,7 @@ class StreamFinder:
         takes = {run.inputs_at: run for run in self._layers.runs if run.inputs}
         for index, event in enumerate(self._graph.events):
             if index in begins:
-                self._try(self._settle, index)
+                self._try(self._choose_flow, index)
             if index in takes:
                 self._try(self._take_inputs, takes[index], index)
             self._try(self._take, event, index)
@@ -130,15 +130,15 @@ class StreamFinder:
         flow = Flow(features_last(x, self._modules))
         flow.values.place = self._layers.places[index]
         self._stream = Stream(flow, index, others, None if self._found.streams else flow.x)
-        self._is_settled = False
+        self._has_chosen_flow = False
         self._left, self._leave_stream = [], set()
 
-    def _settle(self, index: int) -> None:
+    def _choose_flow(self, index: int) -> None:
         """Chooses the flow of a stream after the first layer of its stack. If that layer has no sums, or if its
         sublayers read rows of several lanes, this tries a flow of lanes and a flow for each other argument."""
-        if self._stream is None or self._is_settled:
+        if self._stream is None or self._has_chosen_flow:
             return
-        self._is_settled = True
+        self._has_chosen_flow = True
         stream = self._stream
         site = find_site(self._graph.events, stream.begin, index)
         if site is not None:
@@ -160,7 +160,7 @@ class StreamFinder:
                        "and no sum of these was understood")
 
     def _end_stream(self, index: int, outputs: List[Value], is_last: bool) -> None:
-        self._settle(index)
+        self._choose_flow(index)
         stream = self._stream
         if stream is None:
             return

@@ -118,7 +118,7 @@ class Arranger:
     def arrange(self, sums: List[Sum]) -> List[Sublayer]:
         """Returns the sublayers of one layer, in the order of their sums."""
         found = [sub for s in sums for sub in self._split(s)]
-        self._settle_kinds(found)
+        self._correct_kinds(found)
         place = self._place_post_norm if self._is_post_norm(found) else self._place
         for i, sub in enumerate(found):
             place(sub, found, i)
@@ -126,7 +126,7 @@ class Arranger:
             last = found[-1]
             if last.after is None:
                 last.after = self._norm_within(last)
-            self._settle_missing(found)
+            self._move_norms_inside(found)
             self._previous = last
         for sub in found:
             for slot, norm in sub.norms():
@@ -160,7 +160,7 @@ class Arranger:
             return "attention"
         return "feed_forward"
 
-    def _settle_kinds(self, found: List[Sublayer]) -> None:
+    def _correct_kinds(self, found: List[Sublayer]) -> None:
         """Labels the first of two sublayers without attention as attention: it mixes tokens, if either does."""
         kinds = [sub.kind for sub in found]
         if kinds == ["feed_forward", "feed_forward"] and not self._named["feed_forward"]:
@@ -301,7 +301,7 @@ class Arranger:
             found = found.alias_of
         return found or self._values.upright(value)
 
-    def _settle_missing(self, found: List[Sublayer]) -> None:
+    def _move_norms_inside(self, found: List[Sublayer]) -> None:
         """Moves a norm after a branch without a sum to the slot "inside", if other layers have a norm there."""
         for sub in found:
             norm = sub.after or next((n for n in self._norms.found

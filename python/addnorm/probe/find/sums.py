@@ -49,23 +49,23 @@ class SumFinder:
             ended = self._without_stream.pop(value.root, None)
             if ended is not None and self._values.is_stream(other):  # the branch was read before it was added
                 ended.total, ended.stream = total, other
-                self._values.set(total, STREAM)
+                self._values.mark(total, STREAM)
                 self._sum_of[total.root] = ended
                 return True
-        states = [self._values.branches_of(v) for v in inputs]
-        if states == [STREAM, STREAM]:
+        branches_of_inputs = [self._values.branches_of(v) for v in inputs]
+        if branches_of_inputs == [STREAM, STREAM]:
             if self._add_again(inputs, total) or self._add_beside_norm(inputs, total) or \
                     self._add_adapted(inputs, total):
                 return True
             self._excuse_inner(inputs)
             return False
-        if states[0] == states[1] and self._add_to_convolved(inputs, total):
+        if branches_of_inputs[0] == branches_of_inputs[1] and self._add_to_convolved(inputs, total):
             return True
-        if states[0] and states[1] and self._add_gated(inputs, total):
+        if branches_of_inputs[0] and branches_of_inputs[1] and self._add_gated(inputs, total):
             return True
-        if (states[0] == STREAM) == (states[1] == STREAM):
+        if (branches_of_inputs[0] == STREAM) == (branches_of_inputs[1] == STREAM):
             return False
-        stream, branch = inputs if states[0] == STREAM else inputs[::-1]
+        stream, branch = inputs if branches_of_inputs[0] == STREAM else inputs[::-1]
         if op.name == "sub" and stream is inputs[1]:  # f − x, an intermediate of x + r·(f − x)
             return False
         if self._is_gated_stream(branch, stream):
@@ -92,7 +92,7 @@ class SumFinder:
         if before is not None:
             self._over_norms[total.root] = before
         ended.total = total
-        self._values.set(total, STREAM)
+        self._values.mark(total, STREAM)
         self._sum_of[total.root] = ended
 
     def _add_beside_norm(self, inputs: List[Value], total: Value) -> bool:
@@ -125,7 +125,7 @@ class SumFinder:
         number = self._values.unite(self._values.numbers_of(branches))
         self._values.reopen(number)
         for other in values:
-            self._values.set(other, frozenset([number]))
+            self._values.mark(other, frozenset([number]))
         for s in sums:
             s.branches = []
             self._without_stream.pop(s.total.root, None)
@@ -168,7 +168,7 @@ class SumFinder:
         if not first.op.order <= stream.root.order < rest[0].op.order or self._norms.at(first.input):
             return False
         branches[0].linears = rest
-        self._values.settle(stream)
+        self._values.mark_as_stream(stream)
         self.end(Sum(total, stream, branch, branches))
         return True
 
@@ -182,7 +182,7 @@ class SumFinder:
             if stream is not None and self._add_projection(inputs, kept, stream, total):
                 return True
             if stream is not None:
-                self._values.set(total, frozenset([self._join_gated(self._values.union_of(inputs))]))
+                self._values.mark(total, frozenset([self._join_gated(self._values.union_of(inputs))]))
                 self.end(Sum(total, stream, total, self._values.list_branches(total), is_mixed=True))
                 return True
         return False
@@ -199,13 +199,13 @@ class SumFinder:
         along = (f * x).sum(-1, keepdim=True) / x.square().sum(-1, keepdim=True).clamp(min=1e-300) * x
         if not share(found - (along if total.op.name == "sub" else -along), along) < MOST_UNLIKE:
             return False
-        self._values.set(total, frozenset([self._values.join(self._values.union_of(inputs))]))
+        self._values.mark(total, frozenset([self._values.join(self._values.union_of(inputs))]))
         self._values.projected[total.root] = branch
         return True
 
     def _join_gated(self, branches: Branches) -> int:
         """Joins a gate's branch with the branches that the gate read before they were added."""
-        read = {linear.input.root for branch in self._values.list(branches) for linear in branch.linears}
+        read = {linear.input.root for branch in self._values.branches_numbered(branches) for linear in branch.linears}
         for root in read & self._without_stream.keys():
             gated = self._without_stream.pop(root)
             branches |= self._values.numbers_of(gated.branches)
@@ -221,26 +221,26 @@ class SumFinder:
     def end(self, ended: Sum) -> None:
         """Adds a sum and ends its branches."""
         self._values.end(self._values.branches_of(ended.branch) or STREAM)
-        self._values.set(ended.total, STREAM)
+        self._values.mark(ended.total, STREAM)
         self._sum_of[ended.total.root] = ended
         self.last = ended
         if ended.stream is not None and self._norms.at(without_factor(ended.stream)) is not None:
             self._over_norms[ended.total.root] = ended
         self.found.append(ended)
 
-    def end_without_stream(self, read: Value, state: Branches) -> None:
+    def end_without_stream(self, read: Value, branches: Branches) -> None:
         norm = self._norms.at(read)
         total = self._values.upright(read if norm is None else norm.input)
         stream = self._stream_within(total)
-        ended = Sum(total, stream, total, self._values.list(state), is_mixed=stream is not None)
+        ended = Sum(total, stream, total, self._values.branches_numbered(branches), is_mixed=stream is not None)
         if stream is None:
             self._without_stream[total.root] = ended
         else:
             self._excuse_gated(ended)
-        self._values.end(state)
-        self._values.settle(total)
+        self._values.end(branches)
+        self._values.mark_as_stream(total)
         if norm is not None:
-            self._values.settle(norm.output)
+            self._values.mark_as_stream(norm.output)
         self.end(ended)
 
     def _excuse_inner(self, inputs: List[Value]) -> None:

@@ -97,22 +97,22 @@ class StreamValues:
         return STREAM.union(*(self.branches_of(v) or STREAM for v in values))
 
     def list_branches(self, value: Value) -> List[Branch]:
-        return self.list(self.branches_of(value) or STREAM)
+        return self.branches_numbered(self.branches_of(value) or STREAM)
 
-    def list(self, branches: Branches) -> List[Branch]:
+    def branches_numbered(self, branches: Branches) -> List[Branch]:
         return [self._branches[self._find(number)] for number in sorted(branches)]
 
-    def set(self, value: Value, branches: Branches) -> None:
+    def mark(self, value: Value, branches: Branches) -> None:
         self._of[value.root] = branches
 
-    def settle(self, value: Value) -> None:
+    def mark_as_stream(self, value: Value) -> None:
         """Marks a value, and its multiples that were already computed, as the stream."""
         self._of[value.root] = STREAM
         for op in self.readers.get(value.root, []):
             if op.name in ("mul", "div") and all(not self.branches_of(v) for v in op.inputs):
-                self.settle(op.outputs[0])
+                self.mark_as_stream(op.outputs[0])
 
-    def settle_made_of(self, ended: Branches, order: int) -> None:
+    def mark_made_of(self, ended: Branches, order: int) -> None:
         """Marks the values that were computed only from the branches `ended`, since `order`, as the stream."""
         for root, branches in self._of.items():
             if root.order >= order and frozenset(map(self._find, branches)) <= ended:

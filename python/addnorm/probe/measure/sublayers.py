@@ -225,7 +225,7 @@ class Measurement:
         if sub.kind != "attention" or sub.before is None:
             return {}
         past = [linear for linear in sub.branch.linears if linear.input.root is sub.before.input.root
-                and linear.op.order < sub.branch.met and "gate" not in linear.weight]
+                and linear.op.order < sub.branch.mixed_at and "gate" not in linear.weight]
         return {"past_norm": len(past)} if past else {}
 
     def _learned_stream(self, sub: Sublayer) -> Value:
@@ -272,7 +272,7 @@ class Measurement:
     def _record_norms_of_heads(self, site: Site, sub: Sublayer) -> None:
         for norm in sub.branch.norms:
             which = norm_of_attention(norm.module)
-            if which is not None and norm.order < sub.branch.met:
+            if which is not None and norm.order < sub.branch.mixed_at:
                 self._record_norm(site._replace(weight=which), None, norm, norm.output,
                                   rows_of=self._rows.of_heads, heads=self._heads(sub))
 
