@@ -7,7 +7,7 @@ from typing import Dict, Iterator, List, Optional, Tuple
 
 from ..record.graph import Op, Value
 from .flow import Flow
-from .lanes import MOST, Fit, LaneSite, count_lanes, fit_sum, has_axis_beside, lanes_of, uprights
+from .lanes import MOST, Fit, LaneSite, count_lanes, fit_sum, has_axis_beside, lanes_of
 from .parts import Linear, Sum
 from .values import STREAM, Branches, StreamValues
 
@@ -66,7 +66,7 @@ def _read_lanes(linear: Linear, flow: Flow) -> Optional[Tuple[Value, Value]]:
             read = row
     if state is None:
         return None
-    for row in (v for v in uprights(read) if v.shape[-1] == read.shape[-1]):
+    for row in (v for v in read.views() if v.shape[-1] == read.shape[-1]):
         seen = lanes_of(state, row)
         if seen is not None and has_axis_beside(seen.shape, row.shape):
             return seen, row
@@ -90,7 +90,7 @@ def as_row(value: Value, row: Value) -> Optional[Value]:
     """Returns a view of the value with one row like `row` for each token, or None."""
     if value.tensor.numel() != row.tensor.numel() or not value.tensor.is_floating_point():
         return None
-    seen = [v for v in uprights(value) if v.tensor.dim() > 1 and v.shape[-1] == row.shape[-1]]
+    seen = [v for v in value.views() if v.tensor.dim() > 1 and v.shape[-1] == row.shape[-1]]
     return next((v for v in seen if v.shape == row.shape), seen[0] if seen else None)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -59,21 +59,13 @@ def layouts(shape: torch.Size, lanes: int, row: torch.Size) -> List[Layout]:
     return list(found.values())
 
 
-def uprights(value: Value) -> Iterator[Value]:
-    """Yields the value, and then the values that it is a view of."""
-    found: Optional[Value] = value
-    while found is not None:
-        yield found
-        found = found.alias_of
-
-
 def lanes_of(value: Value, row: Value) -> Optional[Value]:
     """Returns a view of the value that consists of lanes of rows like `row`, or None."""
     lanes, left = divmod(value.tensor.numel(), max(1, row.tensor.numel()))
     if left or not 2 <= lanes <= MOST or not value.tensor.is_floating_point():
         return None
     widths = row.shape[-1], lanes * row.shape[-1]
-    seen = [v for v in uprights(value) if v.tensor.dim() > 1 and v.shape[-1] in widths]
+    seen = [v for v in value.views() if v.tensor.dim() > 1 and v.shape[-1] in widths]
     return next((v for v in seen if has_axis_beside(v.shape, row.shape)), seen[-1] if seen else None)
 
 

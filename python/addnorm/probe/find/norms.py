@@ -31,9 +31,7 @@ class Base(NamedTuple):
 
 def before_casts(value: Value) -> Value:
     """Returns the value before copies and casts, which keep the order of axes."""
-    while value.alias_of is not None and value.op is not None and value.op.name in CASTS:
-        value = value.alias_of
-    return value
+    return next(v for v in value.views() if v.alias_of is None or v.op is None or v.op.name not in CASTS)
 
 
 class NormFinder:

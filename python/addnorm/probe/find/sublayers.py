@@ -296,10 +296,8 @@ class Arranger:
 
     def _as_in_sum(self, value: Value, sub: Sublayer) -> Value:
         """Returns the view of a value that has the sum's shape, and so the sum's order of tokens."""
-        found: Optional[Value] = value
-        while found is not None and found.shape != sub.total.shape:
-            found = found.alias_of
-        return found or self._values.upright(value)
+        views = (v for v in value.views() if v.shape == sub.total.shape)
+        return next(views, None) or self._values.in_stream_shape(value)
 
     def _move_norms_inside(self, found: List[Sublayer]) -> None:
         """Moves a norm after a branch without a sum to the slot "inside", if other layers have a norm there."""

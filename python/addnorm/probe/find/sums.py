@@ -230,7 +230,7 @@ class SumFinder:
 
     def end_without_stream(self, read: Value, branches: Branches) -> None:
         norm = self._norms.at(read)
-        total = self._values.upright(read if norm is None else norm.input)
+        total = self._values.in_stream_shape(read if norm is None else norm.input)
         stream = self._stream_within(total)
         ended = Sum(total, stream, total, self._values.branches_numbered(branches), is_mixed=stream is not None)
         if stream is None:

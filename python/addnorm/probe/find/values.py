@@ -61,15 +61,9 @@ class StreamValues:
         return t.is_floating_point() and t.dim() > 1 and t.numel() == x.numel() and \
             (t.shape[-1] == x.shape[-1] or is_channels_first(t, x.shape))
 
-    def upright(self, value: Value) -> Value:
+    def in_stream_shape(self, value: Value) -> Value:
         """Returns the earliest value with the stream's shape that this one is a view of, or the value itself."""
-        found = value
-        at: Optional[Value] = value
-        while at is not None:
-            if at.shape == self.x.shape:
-                found = at
-            at = at.alias_of
-        return found
+        return [value, *(v for v in value.views() if v.shape == self.x.shape)][-1]
 
     # -- Branches of values --
 

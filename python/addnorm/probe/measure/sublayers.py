@@ -255,7 +255,7 @@ class Measurement:
             if op is None or op.name not in ("mul", "div") or any(v.tensor.numel() > 1 for v in others):
                 return output
             value = next((v for v in op.inputs if self._values.is_stream(v)), None)
-        return output if value is None or read.root is output.root else self._values.upright(read)
+        return output if value is None or read.root is output.root else self._values.in_stream_shape(read)
 
     def _record_scores(self, site: Site, sub: Sublayer) -> None:
         is_known = site in self._measured.entries
