@@ -18,9 +18,23 @@ from .values import STREAM, Branches, StreamValues, is_number
 
 
 class Flow:
-    """The stream that begins with x, and the parts found so far."""
+    """The stream that begins with x, and the parts found so far.
 
-    lanes = 0  # the number of lanes, if the stream has several
+    Overridden by flows of lanes:
+
+        lanes            the number of lanes; 0 for a stream of one row for each token
+        lost             the modules of layers with a sum of lanes that could not be fitted
+        carries_stream   accepts the lanes as a layer's input, too
+        end              ends a model's output that holds lanes, if it ends a branch
+        _take_op         LaneFlow: ends branches that were written into lanes one by one
+        _linear          skips linear maps that compute coefficients of lanes
+        _note_mixing     LaneFlow: skips products that write to the lanes
+        _add             LaneFlow: ends a sum of lanes; SiteFlow: ends none, because a sum ends with its site
+        _has_ended       False, because the sums of lanes have been ended by then
+    """
+
+    lanes = 0
+    has_last_lanes = False  # whether several values, the last lanes, are the stream after the last sublayer
 
     def __init__(self, x: Union[Value, StreamValues], norms: Optional[NormFinder] = None) -> None:
         """norms: finds the norms; None: a NormFinder."""
@@ -28,7 +42,7 @@ class Flow:
         self.norms = NormFinder(self.values) if norms is None else norms
         self.linears: List[Linear] = []
         self.sums = SumFinder(self.values, self.norms, self.linears)
-        self.lost: List[str] = []  # modules of layers with a sum of lanes that could not be fitted
+        self.lost: List[str] = []
 
     @property
     def x(self) -> Value:
@@ -47,7 +61,10 @@ class Flow:
         return self.values.carries_stream(value)
 
     def is_end(self, value: Value, next_x: Value) -> bool:
-        """Whether a value is the stream after the last sublayer. next_x: the stream after the last sublayer."""
+        """Whether a value is the stream after the last sublayer. next_x: that stream, or the last sum if the stream
+        has lanes."""
+        if self.has_last_lanes:
+            return self.values.is_stream(value) and value.root.order > next_x.root.order
         return value.root is next_x.root
 
     # -- Operators --

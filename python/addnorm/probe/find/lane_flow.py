@@ -123,6 +123,8 @@ def bottlenecks(value: Value, values: StreamValues, from_branches: bool = False)
 class LaneFlow(Flow):
     """The flow of a stream of several lanes. Its x is the first row that a sublayer reads."""
 
+    has_last_lanes = True
+
     def __init__(self, state: Value, read: Value) -> None:
         super().__init__(read)
         self.lanes = count_lanes(state, read)
@@ -144,9 +146,6 @@ class LaneFlow(Flow):
     def carries_stream(self, value: Value) -> bool:
         self._end_written_lanes(value)
         return super().carries_stream(value) or self.values.branches_of(value) is not None and self.is_state(value)
-
-    def is_end(self, value: Value, next_x: Value) -> bool:
-        return self.values.is_stream(value) and value.root.order > next_x.root.order
 
     # -- One operator --
 

@@ -79,6 +79,8 @@ class SiteNorms(NormFinder):
 class SiteFlow(Flow):
     """The flow of a stream between declared sites. Its x is the first row that a sublayer reads."""
 
+    has_last_lanes = True
+
     def __init__(self, events: Iterable[Event], first: Leave) -> None:
         """events: those of the pass. first: the first site of the stream."""
         ended = [event for event in events if isinstance(event, Leave)]
@@ -97,9 +99,6 @@ class SiteFlow(Flow):
 
     def carries_stream(self, value: Value) -> bool:
         return self.values.branches_of(value) is not None
-
-    def is_end(self, value: Value, next_x: Value) -> bool:
-        return self.values.is_stream(value) and value.root.order > next_x.root.order
 
     def _linear(self, op: Op, inputs: List[Value]) -> Optional[Linear]:
         is_sublayers = any(is_within(op.module, path) for path in self._sublayers)
