@@ -357,7 +357,7 @@ def test_a_branch_that_is_next_to_nothing_has_no_factor(size, is_written):
     branch = torch.randn(5, 8, dtype=torch.float64)
     branch *= size * before.norm() / branch.norm()
     values = LaneRows(before, branch, before + branch[:, None], 1e-7)
-    assert fit_lanes.explain(values).of.shape[-1] == (4 if is_written else 3)
+    assert fit_lanes.explain_by_row(values).of.shape[-1] == (4 if is_written else 3)
 
 
 @pytest.mark.parametrize("count, is_state", [(1, False), (2, True), (16, True), (17, False)])

@@ -7,8 +7,8 @@ from typing import Dict, Iterator, List, Optional, Tuple
 
 from ..record.graph import Op, Value
 from .flow import Flow
-from .lanes import MOST, Fit, LaneSite, count_lanes, fit_sum, has_axis_beside, lanes_of
-from .parts import Linear, Sum
+from .lanes import MOST, Fit, count_lanes, fit_sum, has_axis_beside, lanes_of
+from .parts import FittedLanes, Linear, Sum
 from .values import STREAM, Branches, StreamValues
 
 EXPLAINED = 0.03  # the largest relative residual of a sum; 16 bits leave some percent if lanes are nearly equal
@@ -278,7 +278,7 @@ class LaneFlow(Flow):
             self.values.is_stream(v) and as_row(v, self.x) is not None for v in op.inputs)
 
     def _end_site(self, total: Value, branch: Value, fit: Fit) -> None:
-        site = LaneSite(self.state, fit.layout, fit.layout_after, self._is_folded)
+        site = FittedLanes(self.state, fit.layout, fit.layout_after, self._is_folded)
         ended = Sum(total, self._read, branch, self.values.list_branches(branch), site)
         self.state, self._seen, self._is_open, self._pending = total, [total], False, []
         self.sums.end(ended)

@@ -1,16 +1,17 @@
-"""The parts of a network: linear maps, norms, branches and sums."""
+"""The parts of a network: linear maps, norms, branches, lanes and sums."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, List, NamedTuple, Optional, Union
+from typing import List, NamedTuple, Optional, Union
+
+import torch
+from torch import Tensor
 
 from ..._structure import is_within, parent_of
+from ..fit.lanes import sampled
+from ..fit.values import wide
 from ..record.graph import Op, Value
-from .lanes import LaneSite
-
-if TYPE_CHECKING:
-    from .site_flow import SiteLanes
 
 
 class Place(NamedTuple):
@@ -84,6 +85,49 @@ class Branch:
         return self.is_attention
 
 
+class Layout(NamedTuple):
+    """The layout of lanes in a tensor: [outer, lanes, inner, width]."""
+    lanes: int
+    inner: int
+    width: int
+
+    def rows(self, tensor: Tensor) -> Tensor:
+        """Returns [rows, lanes, width], with the rows in the order of a tensor without lanes."""
+        t = tensor.reshape(-1, self.lanes, self.inner, self.width)
+        return t.transpose(1, 2).reshape(-1, self.lanes, self.width)
+
+    def sample(self, tensor: Tensor) -> Tensor:
+        """Returns some of the rows() in float64."""
+        t = tensor.reshape(-1, self.lanes, self.inner, self.width)
+        at = sampled(t.shape[0] * self.inner).to(t.device)
+        return wide(t[torch.div(at, self.inner, rounding_mode="floor"), :, at % self.inner])
+
+
+@dataclass
+class FittedLanes:
+    """The states of lanes before and after a sublayer, which a fit recognized."""
+    before: Value  # the state before
+    layout: Layout  # of `before`
+    layout_after: Layout
+    is_folded: bool  # whether the lanes before are copies of one row, although the previous site left n
+
+
+@dataclass
+class DeclaredLanes:
+    """The lanes before and after one call of a site of addnorm.torch.Stack."""
+    before: List[Value]  # a value for each lane, or one for all
+    after: List[Value]
+    parts: int  # the number of parts of the features that a branch is written in
+    grows: bool  # whether sublayers only append lanes and add to the last one
+    detached: int = 0  # the number of lanes before that are carried on without a gradient
+
+    @property
+    def changed(self) -> List[Value]:
+        """The lanes after the site that are none of the lanes before it."""
+        known = {value.root for value in self.before}
+        return [value for value in self.after if value.root not in known]
+
+
 @dataclass
 class Sum:
     """A sum of the stream and branches. If there is no stream, `total` is the value that the next sublayer reads
@@ -92,7 +136,7 @@ class Sum:
     stream: Optional[Value]
     branch: Value
     branches: List[Branch]
-    lanes: Union[LaneSite, SiteLanes, None] = None  # set if the stream has several lanes
+    lanes: Union[FittedLanes, DeclaredLanes, None] = None  # set if the stream has several lanes
     is_mixed: bool = False  # whether gates or a projection mix the parts, so that neither has one factor
 
     @property

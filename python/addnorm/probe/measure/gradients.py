@@ -13,12 +13,13 @@ from torch import Tensor, nn
 from ..._sharded import local_part
 from ..._structure import tensors_in
 from ..find.flow import Flow
-from ..find.lanes import Layout, spread
 from ..find.names import is_norm, is_projection
 from ..find.operators import ELEMENTWISE, NORMS
+from ..find.parts import Layout
 from ..find.sublayers import Sublayer, is_made_of
 from ..find.values import is_channels_first
 from ..fit.batch import Numbers
+from ..fit.lanes import spread
 from ..fit.sums import InnerProducts, inner_products
 from ..fit.values import size_numbers, wide
 from ..record.graph import Op, Value

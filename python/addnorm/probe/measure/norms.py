@@ -46,7 +46,7 @@ class NormMeasurement:
         statistics, the entry is removed again. Values are copied now, because they may be overwritten before the fit is
         read.
         """
-        (read, stride), (given, _) = rows_of(norm.input.numbers), rows_of(output.numbers)
+        (read, stride), given = rows_of(norm.input.numbers), rows_of(output.numbers).rows
         self._is_unit = norm.is_unit
         self._count = read[..., 0].numel()
         self._sample = [sample(read), sample(given), *(w if w is None else w.detach().clone() for w in weights)]

@@ -13,7 +13,6 @@ from ..._structure import dtype_name
 from ..find.attention import fused_options, scores_of
 from ..find.names import first_tensor, is_norm, norm_of_attention, stem_of, weight_named
 from ..find.parts import Linear, Norm
-from ..find.site_flow import SiteLanes
 from ..find.streams import Stream
 from ..find.sublayers import Sublayer, factors_between, is_made_of
 from ..fit.attention import fused_scores, read_scores, score_numbers, some_queries
@@ -30,12 +29,11 @@ from ..fit.values import (
 from ..record.graph import Graph, Value
 from .declared import Declared
 from .gradients import Gradients
-from .lanes import LaneMeasurement
+from .lanes import lanes_measurement
 from .measured import Measured
 from .norms import NormMeasurement
 from .profile import Site
 from .rows import Rows, RowsOf
-from .site_lanes import SiteMeasurement
 
 MOST_UNEXPLAINED = 0.02  # the largest relative residual in the fit of a sublayer's input
 
@@ -69,14 +67,14 @@ class Measurement:
                 rows_of: Optional[RowsOf] = None, then: Callable[[Numbers], None] = lambda entry: None) -> None:
         if site not in self._measured.entries:
             entry = self._measured.entries[site] = dict(more or {})
-            rows, stride = (rows_of or self._rows.of)(value.numbers)
-            shape = rows.shape
+            sampled = (rows_of or self._rows.of)(value.numbers)
+            shape, stride = sampled.rows.shape, sampled.stride
 
             def read(numbers: Numbers) -> None:
                 entry.update(read_activation(numbers, shape, stride))
                 then(entry)
 
-            self._fit(activation_numbers, [rows], read, stride is not None)
+            self._fit(activation_numbers, [sampled.rows], read, sampled.are_tokens)
         self._gradients.grade(site, value)
 
     def sublayer(self, sub: Sublayer, is_last: bool, first: Sublayer) -> None:
@@ -165,20 +163,13 @@ class Measurement:
 
     def _record_lanes(self, site: Site, sub: Sublayer) -> None:
         """Measures the sum of each lane, and the gradients of the lanes."""
-        lanes = sub.sum.lanes
+        measurement = lanes_measurement(sub, self._rows)
         if site not in self._measured.entries:
-            measurement: Any = SiteMeasurement(lanes, sub.joined, self._rows.shape[:-1], self._rows.of) \
-                if isinstance(lanes, SiteLanes) else LaneMeasurement(sub.sum, self._rows.shape, self._rows.of)
             self._measured.count("sums", True)
-            if not isinstance(lanes, SiteLanes) and lanes.is_folded:
-                self._measured.entries[site._replace(point="x")]["lanes_folded"] = 1
+            self._measured.entries[site._replace(point="x")].update(measurement.of_input())
             for i, numbers in enumerate(measurement.numbers()):
                 self._measured.entries[site._replace(lane=i or None)] = numbers
-        if isinstance(lanes, SiteLanes):
-            self._gradients.grade(site, sub.total)
-            self._gradients.grade_branch(site, sub)
-        else:
-            self._gradients.grade_lanes(site, sub.total, lanes.layout_after)
+        measurement.grade(self._gradients, site, sub)
 
     def _record_sum(self, site: Site, sub: Sublayer, consumed: Optional[Value], earlier: Optional[Value]) -> None:
         self._record(site, sub.total)
