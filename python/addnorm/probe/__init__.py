@@ -26,7 +26,7 @@ The code has four parts. Each uses only the ones above it:
               read in one transfer (batch.py)
     find/     finds the layers and the streams of the graph (layers.py, streams.py), and for each stream its linear maps
               and branches (flow.py), norms (norms.py), sums (sums.py), lanes (lane_flow.py, site_flow.py) and sublayers
-              (sublayers.py); lanes are found by fits
+              (sublayers.py); paths.py follows values back; lanes are found by fits
     measure/  chooses the values of each site, requests their fits and gradients, and writes the lines of a profile;
               declared.py reads the declarations of the model's code
 

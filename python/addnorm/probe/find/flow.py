@@ -13,7 +13,8 @@ from ..record.graph import Leave, Op, Value
 from .norms import NormFinder
 from .operators import BIASED, FUSED_ATTENTION, LINEAR, PRODUCT, SHAPED_LIKE, SOFTMAX
 from .parts import Linear, Place
-from .sums import SumFinder, in_order, peel
+from .paths import in_order, peel
+from .sums import SumFinder
 from .values import STREAM, Branches, StreamValues, is_number
 
 

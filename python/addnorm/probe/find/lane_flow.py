@@ -3,13 +3,14 @@ linear maps of the stream compute coefficients and do not begin branches."""
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import List, Optional, Tuple
 
 from ..record.graph import Op, Value
 from .flow import Flow
 from .lanes import MOST, Fit, count_lanes, fit_sum, has_axis_beside, lanes_of
 from .parts import FittedLanes, Linear, Sum
-from .values import STREAM, Branches, StreamValues
+from .paths import as_row, bottlenecks
+from .values import STREAM, Branches
 
 EXPLAINED = 0.03  # the largest relative residual of a sum; 16 bits leave some percent if lanes are nearly equal
 CARRIED = 0.02  # the least share of the largest lane that counts as a carry
@@ -86,14 +87,6 @@ def reads_otherwise(flow: Flow) -> bool:
         for linear in flow.linears if not is_branch(linear))
 
 
-def as_row(value: Value, row: Value) -> Optional[Value]:
-    """Returns a view of the value with one row like `row` for each token, or None."""
-    if value.tensor.numel() != row.tensor.numel() or not value.tensor.is_floating_point():
-        return None
-    seen = [v for v in value.views() if v.tensor.dim() > 1 and v.shape[-1] == row.shape[-1]]
-    return next((v for v in seen if v.shape == row.shape), seen[0] if seen else None)
-
-
 def _reads_all(linear: Linear, first: Linear, flow: Flow) -> bool:
     """Whether a branch's linear map reads all rows of the layer's input, so that they are rows of one stream."""
     x = flow.x.tensor
@@ -103,21 +96,6 @@ def _reads_all(linear: Linear, first: Linear, flow: Flow) -> bool:
     made_by = {other.output.root for other in flow.linears}
     return not any(value.root in made_by or as_row(value, first.input) is not None
                    for value in bottlenecks(linear.input, flow.values))
-
-
-def bottlenecks(value: Value, values: StreamValues, from_branches: bool = False) -> Iterator[Value]:
-    """Yields the bottlenecks of a value, the latest first: each is on every path from the stream to the value. With
-    `from_branches`, paths from the stream's branches count too."""
-    opened: Dict[Value, Value] = {value.root: value}
-    while opened:
-        latest = max(opened, key=lambda root: root.order)
-        if len(opened) == 1:
-            yield opened[latest]
-        del opened[latest]
-        for v in [] if latest.op is None else latest.op.inputs:
-            branches = values.branches_of(v)
-            if branches or branches is not None and not from_branches:
-                opened.setdefault(v.root, v)
 
 
 class LaneFlow(Flow):

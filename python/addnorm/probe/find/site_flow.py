@@ -9,9 +9,9 @@ from ..._structure import is_within, parent_of
 from ...torch.sites import Read, Site
 from ..record.graph import Event, Leave, Op, Value
 from .flow import Flow
-from .lane_flow import as_row, bottlenecks
 from .norms import NormFinder
 from .parts import DeclaredLanes, Linear, Place, Sum
+from .paths import as_row, bottlenecks
 from .values import STREAM, Branches, StreamValues
 
 

@@ -13,8 +13,9 @@ from .lane_flow import LaneFlow, find_lanes, reads_otherwise
 from .layers import Element, LayerRun, RunFinder
 from .names import is_norm
 from .parts import Norm, Sum
+from .paths import is_made_of, is_sum_with
 from .site_flow import SiteFlow, find_site, site_of
-from .sublayers import Arranger, Sublayer, is_made_of
+from .sublayers import Arranger, Sublayer
 from .values import features_last
 
 
@@ -215,14 +216,3 @@ class StreamFinder:
 
 def has_stream_sums(sums: Iterable[Sum]) -> bool:
     return any(s.stream is not None for s in sums)
-
-
-def is_sum_with(value: Value, others: Set[Value], depth: int = 12) -> bool:
-    """Whether the value is a separate stream: sums and norms of its shape lead to it, and one adds a value of
-    `others`."""
-    op = value.root.op
-    if op is None or depth == 0:
-        return False
-    same = [v for v in op.inputs if v.shape == value.root.shape]
-    return op.name == "add" and any(v.root in others for v in same) or \
-        any(is_sum_with(v, others, depth - 1) for v in same)

@@ -10,10 +10,8 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from ..._structure import parent_of
 from ..record.graph import Value
 from .flow import Flow
-from .operators import FITTING, MODULATING
 from .parts import Branch, Norm, Sum
-from .sums import peel
-from .values import StreamValues
+from .paths import is_dropped, is_made_of, peel
 
 MIXER = re.compile(r"attn|attention|mha|mixer|mamba|ssm|conv|recurrent|rwkv|time_mix|delta", re.I)
 KINDS = ("attention", "feed_forward")
@@ -61,42 +59,6 @@ class Sublayer:
     def norms(self) -> List[Tuple[str, Norm]]:
         slots = ("before", self.before), ("inside", self.inside), ("after", self.after)
         return [(slot, norm) for slot, norm in slots if norm is not None]
-
-
-def is_made_of(value: Value, source: Value, values: StreamValues, depth: int = 8) -> bool:
-    """Whether a value is `source`, or is `source` after factors, masks, clamps and numbers of other networks."""
-    if value.root is source.root:
-        return True
-    op = value.root.op
-    if op is None or depth == 0 or op.name not in FITTING:
-        return False
-    mine = [v for v in op.inputs if values.branches_of(v) is not None]
-    return bool(mine) and all(is_made_of(v, source, values, depth - 1) for v in mine)
-
-
-def factors_between(value: Value, source: Value, values: StreamValues, depth: int = 8) -> List[Value]:
-    """Returns the computed factors for each feature, such as gates and modulations, that multiply `source` between it
-    and `value`. Learned vectors do not count. Returns [] if operators other than products, sums and dropout lie
-    between."""
-    found: List[Value] = []
-    while value.root is not source.root:
-        op = value.root.op
-        mine = [] if op is None else [v for v in op.inputs if values.branches_of(v) is not None]
-        if op is None or depth == 0 or len(mine) != 1 or op.name not in MODULATING:
-            return []
-        if op.name in ("mul", "addcmul"):
-            width = values.x.shape[-1]
-            found += [v for v in op.inputs if v is not mine[0] and not v.parameter and v.shape[-1:] == (width,)
-                      and (op.name == "mul" or v is not op.inputs[0])]
-        value, depth = mine[0], depth - 1
-    return found
-
-
-def is_dropped(value: Value, source: Value) -> bool:
-    """Whether a value is `source`, a dropout of it or a multiple of it."""
-    op = value.root.op
-    return value.root is source.root or op is not None and op.name in ("native_dropout", "mul") and any(
-        v.root is source.root for v in op.inputs)
 
 
 def name_in_layer(norm: Norm, layer: str) -> str:

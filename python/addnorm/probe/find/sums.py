@@ -8,8 +8,9 @@ from ..fit.lanes import share
 from ..fit.values import wide
 from ..record.graph import Op, Value
 from .norms import NormFinder
-from .operators import BIASED, MIXING, RANDOM, REORDERING, SCALING
+from .operators import BIASED, MIXING
 from .parts import Linear, Sum
+from .paths import is_older, without_factor
 from .values import STREAM, Branches, StreamValues
 
 MOST_MIXED = 12  # the most operators between the stream and a sum with gates
@@ -284,68 +285,3 @@ class SumFinder:
         summed = op.inputs[:1] if op.name in (*BIASED, "sub") else op.inputs  # f − x has no residual
         found = (self._stream_within(v, depth - 1) for v in summed if self._values.branches_of(v) is not None)
         return next((v for v in found if v is not None), None)
-
-
-def without_factor(value: Value) -> Value:
-    """Returns x if the value is a multiple of x by a number, else the value."""
-    op = value.root.op
-    if op is None or op.name not in ("mul", "div") or any(v.tensor.numel() > 1 for v in op.inputs[1:]):
-        return value
-    return op.inputs[0]
-
-
-def is_older(value: Value, begin: int, depth: int = 4) -> bool:
-    """Whether a value was computed before the operator `begin`, or is a sum or a multiple of such values."""
-    op = value.root.op
-    if value.root.order < begin or op is None or depth == 0:
-        return value.root.order < begin
-    return op.name in SCALING and all(is_older(v, begin, depth - 1) for v in op.inputs)
-
-
-def in_order(value: Value) -> Value:
-    """Returns the value before operators that move tokens, such as the roll of shifted windows."""
-    while value.root.op is not None and value.root.op.name in REORDERING:
-        value = value.root.op.inputs[0]
-    return value
-
-
-def peel(value: Value, values: StreamValues, norms: NormFinder) -> List[Tuple[Value, str]]:
-    """Returns the steps from a term of a sum back to the branch's output, as (value, the kind of the step after it).
-    The kinds are "", "norm", "dropout", "mask" (of 0 and 1), "gains" (learned), "scale" and "projection"."""
-    steps = [(value, "")]
-    while True:
-        value = steps[-1][0]
-        norm = norms.at(value)
-        if norm is not None:
-            steps.append((norm.input, "norm"))
-            continue
-        if value.root in values.projected:
-            steps.append((values.projected[value.root], "projection"))
-            continue
-        op = value.root.op
-        if op is None:
-            return steps
-        inside = [v for v in op.inputs if values.branches_of(v)]
-        others = [v for v in op.inputs if not values.branches_of(v)]
-        if op.name == "native_dropout":
-            steps.append((inside[0], "dropout"))
-        elif op.name in ("mul", "div") and len(inside) == 1 and values.has_stream_shape(inside[0]) \
-                and not any(values.is_stream(v) for v in others):
-            steps.append((inside[0], kind_of_factor(others)))
-        else:
-            return steps
-
-
-def is_random(value: Value, depth: int = 4) -> bool:
-    """Whether a value is drawn at random, such as the factor of stochastic depth."""
-    op = value.root.op
-    return op is not None and depth > 0 and (op.name in RANDOM or any(is_random(v, depth - 1) for v in op.inputs))
-
-
-def kind_of_factor(factors: List[Value]) -> str:
-    if any(is_random(v) for v in factors if v.tensor.numel() == 1):
-        return "dropout"
-    masks = [v for v in factors if not v.parameter and v.tensor.numel() not in (1, v.tensor.shape[-1])]
-    if masks:
-        return "mask" if all(v.numbers.max() == 1 for v in masks) else "dropout"
-    return "gains" if any(v.parameter for v in factors) else "scale"

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..record.graph import Op, Value
+from .operators import FACTORS
 from .parts import Branch, Place
 
 Branches = FrozenSet[int]  # numbers of branches; empty for the stream
@@ -103,7 +104,7 @@ class StreamValues:
         """Marks a value, and its multiples that were already computed, as the stream."""
         self._of[value.root] = STREAM
         for op in self.readers.get(value.root, []):
-            if op.name in ("mul", "div") and all(not self.branches_of(v) for v in op.inputs):
+            if op.name in FACTORS and all(not self.branches_of(v) for v in op.inputs):
                 self.mark_as_stream(op.outputs[0])
 
     def mark_made_of(self, ended: Branches, order: int) -> None:

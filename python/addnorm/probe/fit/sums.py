@@ -12,7 +12,8 @@ from typing import Dict, Iterable, List, Optional, Tuple
 import torch
 from torch import Tensor
 
-from .values import Numbers, wide
+from .batch import Numbers
+from .values import wide
 
 LEAST_EIGENVALUE = 1e-10  # for parts of length 1; below, some parts are linear combinations of others
 MOST_ERROR = 0.02  # the largest standard error of a coefficient

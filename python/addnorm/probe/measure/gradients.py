@@ -16,7 +16,8 @@ from ..find.flow import Flow
 from ..find.names import is_norm, is_projection
 from ..find.operators import ELEMENTWISE, NORMS
 from ..find.parts import Layout
-from ..find.sublayers import Sublayer, is_made_of
+from ..find.paths import is_made_of
+from ..find.sublayers import Sublayer
 from ..find.values import is_channels_first
 from ..fit.batch import Numbers
 from ..fit.lanes import spread

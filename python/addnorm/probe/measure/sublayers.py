@@ -13,8 +13,9 @@ from ..._structure import dtype_name
 from ..find.attention import fused_options, scores_of
 from ..find.names import first_tensor, is_norm, norm_of_attention, stem_of, weight_named
 from ..find.parts import Linear, Norm
+from ..find.paths import factors_between, is_made_of, learned_stream, norm_as_read
 from ..find.streams import Stream
-from ..find.sublayers import Sublayer, factors_between, is_made_of
+from ..find.sublayers import Sublayer
 from ..fit.attention import fused_scores, read_scores, score_numbers, some_queries
 from ..fit.batch import Numbers
 from ..fit.sums import InnerProducts, inner_products
@@ -86,7 +87,7 @@ class Measurement:
             return self._site(sub.layer, sub.kind, point)
 
         previous, self._previous = self._previous, sub
-        consumed = None if sub.before is None else self._consumed(sub)
+        consumed = None if sub.before is None else norm_as_read(sub.before.output, sub.reads, self._values)
         self._record(at("x"), sub.x)
         self._fit_passage(self._measured.entries[at("x")], sub, previous)
         if consumed is not None:
@@ -185,7 +186,7 @@ class Measurement:
         """Fits the factors of a sum's parts. `earlier` is the stream that the previous sublayer read; it is a part only
         if it replaces x."""
         others = self._others(sub)
-        parts = {"x": self._rows.values(self._learned_stream(sub)),
+        parts = {"x": self._rows.values(learned_stream(sub.sum.stream, sub.x, self._values)),
                  **({} if consumed is None else {"before": self._rows.values(consumed)}),
                  "branch": self._rows.values(sub.joined), **others}
         total, stream = self._rows.values(sub.total), sub.sum.stream
@@ -219,34 +220,9 @@ class Measurement:
                 and linear.op.order < sub.branch.mixed_at and "gate" not in linear.weight]
         return {"past_norm": len(past)} if past else {}
 
-    def _learned_stream(self, sub: Sublayer) -> Value:
-        """Returns x, or g ⊙ (x + b) if the residual connection has learned gains and biases."""
-        value, found = sub.sum.stream, sub.x
-        while value is not None and value.root is not sub.x.root:
-            op = value.root.op
-            learned = [] if op is None else [v for v in op.inputs if v.parameter]
-            if not learned or op.name not in ("mul", "add"):
-                return sub.x  # another operator changes x
-            if found is sub.x and learned[0].tensor.numel() > 1:
-                found = value
-            value = next((v for v in op.inputs if self._values.is_stream(v)), None)
-        return found
-
     def _others(self, sub: Sublayer) -> Dict[str, Tensor]:
         """Returns the other parts of a sum: parallel branches."""
         return {f"other {i}": self._rows.values(value) for i, value in enumerate(sub.beside)}
-
-    def _consumed(self, sub: Sublayer) -> Value:
-        """Returns the norm's output as the sublayer reads it, after any scaling by one number."""
-        output, read = sub.before.output, sub.reads
-        value: Optional[Value] = read
-        while value is not None and value.root is not output.root:
-            op = value.root.op
-            others = [] if op is None else [v for v in op.inputs if not self._values.is_stream(v)]
-            if op is None or op.name not in ("mul", "div") or any(v.tensor.numel() > 1 for v in others):
-                return output
-            value = next((v for v in op.inputs if self._values.is_stream(v)), None)
-        return output if value is None or read.root is output.root else self._values.in_stream_shape(read)
 
     def _record_scores(self, site: Site, sub: Sublayer) -> None:
         is_known = site in self._measured.entries
