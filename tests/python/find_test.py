@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import pytest
 
 torch = pytest.importorskip("torch")
-from addnorm.probe.find.attention import fused_options  # noqa: E402
 from addnorm.probe.find.lane_coefficients import computed_in  # noqa: E402
 from addnorm.probe.find.layers import Element, single_blocks  # noqa: E402
 from addnorm.probe.find.streams import find_streams  # noqa: E402
 from addnorm.probe.measure.declared import Declared  # noqa: E402
 from addnorm.probe.measure.profile import Site  # noqa: E402
+from addnorm.probe.measure.scores import fused_options  # noqa: E402
 from addnorm.probe.record.graph import Enter, Graph, Leave, Op, Value  # noqa: E402
 from torch import nn  # noqa: E402
 

@@ -36,7 +36,7 @@ The types that carry the data, in the order of its way:
     find_layers → Element; RunFinder → LayerRun, Place
     StreamFinder → Flow(StreamValues, NormFinder → Norm, SumFinder → Sum(Branch(Linear))) → Arranger → Sublayer
                  → Stream → Found
-    Measurement → Fits → {Site: Numbers} → profile_text
+    StreamMeasurement → Fits → {Site: Numbers} → profile_text
 
 HACKING.md, "To add a norm", lists the places that recognize, fit and judge a kind of norm.
 

@@ -16,7 +16,7 @@ from .measure.declared import Declared
 from .measure.measured import Measured
 from .measure.profile import Site, profile_text
 from .measure.rows import Rows
-from .measure.sublayers import Measurement
+from .measure.stream import StreamMeasurement
 from .record.graph import Graph
 from .record.recording import Recording
 
@@ -175,7 +175,7 @@ class Probe:
         return bool(found.streams)
 
     def _measure_stream(self, stream: Stream, graph: Graph) -> None:
-        measurement = Measurement(self._measured, self._declared, stream, graph, self._rows)
+        measurement = StreamMeasurement(self._measured, self._declared, stream, graph, self._rows)
         for subs in stream.layers:
             for sub in subs:
                 self._measured.begin_layer(sub.module)

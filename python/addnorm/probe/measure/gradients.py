@@ -21,7 +21,7 @@ from ..find.sublayers import Sublayer
 from ..find.values import is_channels_first
 from ..fit.batch import Numbers
 from ..fit.lanes import spread
-from ..fit.sums import InnerProducts, inner_products
+from ..fit.sums import MOST_UNEXPLAINED, InnerProducts, inner_products
 from ..fit.values import size_numbers, wide
 from ..record.graph import Op, Value
 from .measured import Measured
@@ -107,7 +107,7 @@ class SumGradient:
         """Stored until the end of the step, so it must not reference tensors."""
         entry.pop(f"grad_to_{name}", None)
         made_of = InnerProducts(numbers, parts, dtype, count).fit()
-        if made_of.get("unexplained", 1) < 0.02 and "from_sum" in made_of:
+        if made_of.get("unexplained", 1) < MOST_UNEXPLAINED and "from_sum" in made_of:
             entry[f"grad_to_{name}"] = made_of["from_sum"]
 
 
