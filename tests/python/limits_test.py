@@ -439,7 +439,8 @@ def test_a_norm_by_a_length_without_epsilon_has_no_divisor(eps, is_length):
     entries = {"site": {}}
     norm = NormMeasurement.__new__(NormMeasurement)
     norm._is_unit, norm._is_other, norm._site = True, False, "site"
-    norm._measured = SimpleNamespace(entries=entries, count=lambda name, is_measured: None)
+    norm._measured = SimpleNamespace(
+        entries=entries, coverage=SimpleNamespace(count=lambda name, is_measured: None))
     norm._keep({"unexplained": 0.0, "scale": 3.0, "eps_in_deviation": 4 * eps, "divisor": 4.0}, False)
     assert entries["site"].keys() == {"unexplained", "scale", *(() if is_length else ("eps_in_deviation", "divisor"))}
 

@@ -28,7 +28,7 @@ The code has four parts. Each uses only the ones above it:
               and branches (flow.py), norms (norms.py), sums (sums.py), lanes (lane_flow.py, site_flow.py) and sublayers
               (sublayers.py); paths.py follows values back; lanes are found by fits
     measure/  chooses the values of each site, requests their fits and gradients, and writes the lines of a profile;
-              declared.py reads the declarations of the model's code
+              declared.py reads the declarations of the model's code, placement.py infers the placement
 
 The types that carry the data, in the order of its way:
 

@@ -49,7 +49,7 @@ def record_scores(measured: Measured, site: Site, sub: Sublayer) -> None:
         measured.entries[site] = entry
         measured.fit(score_numbers, [some_queries(logits)], lambda numbers: entry.update(read_scores(numbers)))
     if sub.branch.is_attention:
-        measured.count("attentions", bool(sub.branch.scores))
+        measured.coverage.count("attentions", bool(sub.branch.scores))
 
 
 def norms_of_heads(sub: Sublayer) -> Iterator[Tuple[str, Norm, int]]:

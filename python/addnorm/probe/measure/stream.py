@@ -128,7 +128,7 @@ class StreamMeasurement:
         """Measures the sum of each lane, and the gradients of the lanes."""
         measurement = lanes_measurement(sub, self._rows)
         if site not in self._measured.entries:
-            self._measured.count("sums", True)
+            self._measured.coverage.count("sums", True)
             self._measured.entries[site._replace(point="x")].update(measurement.of_input())
             for i, numbers in enumerate(measurement.numbers()):
                 self._measured.entries[site._replace(lane=i or None)] = numbers
@@ -137,9 +137,9 @@ class StreamMeasurement:
     def _record_sum(self, site: Site, sub: Sublayer, consumed: Optional[Value], earlier: Optional[Value]) -> None:
         self._record(site, sub.total)
         if sub.sum.is_mixed:
-            self._measured.miss_sum(sub.module,
-                                 "the stream goes through a gate or a projection, or only a part of it is summed: its "
-                                 "part in the sum is not one number")
+            self._measured.coverage.miss_sum(
+                sub.module, "the stream goes through a gate or a projection, or only a part of it is summed: its part "
+                "in the sum is not one number")
         else:
             self._sums.fit_sum(self._measured.entries[site], sub, consumed, earlier)
         self._gradients.grade_sum(site, sub)
@@ -170,7 +170,7 @@ class StreamMeasurement:
     def end(self, stream: Stream, output: Any) -> None:
         """Measures the final norm and the logits. output: the model's output."""
         for where in self._flow.lost:
-            self._measured.miss_sum(where, "the lanes behind a sublayer were not understood")
+            self._measured.coverage.miss_sum(where, "the lanes behind a sublayer were not understood")
         norm = stream.final_norm
         if norm is not None:
             layer = None if stream.is_last else stream.last.layer

@@ -60,7 +60,7 @@ class SumMeasurement:
         def read() -> None:
             made_of = choose_fit(InnerProducts(numbers, names, dtype, count), form) if numbers else {}
             entry.update(made_of)
-            self._measured.count("sums", "unexplained" in made_of)
+            self._measured.coverage.count("sums", "unexplained" in made_of)
 
         self._measured.fit(inner_products, [total, *map(self._rows.values, all_parts.values())], numbers.update)
         self._measured.finally_do(read)
