@@ -11,6 +11,7 @@ import sys
 from typing import Any, Iterable, Iterator, Literal, Mapping, Union
 
 from . import _core
+from ._left_out import LeftOut
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -56,7 +57,7 @@ class Coverage:
 
     counts: dict[str, tuple[int, int]]
     """The numbers of measured and seen items by kind: {"sums": (24, 24), …}."""
-    left_out: list[tuple[str, str]]
+    left_out: list[LeftOut]
     """Pairs (where, why) for everything that was not measured."""
 
     @property
@@ -241,7 +242,7 @@ def _finding(document: dict[str, Any]) -> Finding:
 
 
 def _coverage(document: dict[str, Any]) -> Coverage:
-    left_out = [(part["where"], part["why"]) for part in document.get("left_out", ())]
+    left_out = [LeftOut(part["where"], part["why"]) for part in document.get("left_out", ())]
     counts = {what: (pair[0], pair[1]) for what, pair in document.items() if what != "left_out"}
     return Coverage(counts, left_out)
 

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import pytest
 
 torch = pytest.importorskip("torch")
-from addnorm.probe.find.attention import fused_options  # noqa: E402
 from addnorm.probe.find.lane_coefficients import computed_in  # noqa: E402
 from addnorm.probe.find.layers import Element, single_blocks  # noqa: E402
 from addnorm.probe.find.streams import find_streams  # noqa: E402
 from addnorm.probe.measure.declared import Declared  # noqa: E402
 from addnorm.probe.measure.profile import Site  # noqa: E402
+from addnorm.probe.measure.scores import fused_options  # noqa: E402
 from addnorm.probe.record.graph import Enter, Graph, Leave, Op, Value  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -88,10 +88,10 @@ def without_sum(w, x):
     return w.feed_forward(w.norm(w.op("add", x, w.attention(w.norm(x)))))
 
 
-def write_stack(w, path, layer, count):
+def write_stack(w, path, layer, count, shape=SHAPE):
     """Writes layers in sequence, and a norm. Returns the layers and the norm's output."""
     elements = []
-    x = Value(torch.zeros(SHAPE))
+    x = Value(torch.zeros(shape))
     for i in range(count):
         w.module, module = f"{path}.{i}", Layer()
         elements.append(Element(w.module, module))
@@ -102,9 +102,9 @@ def write_stack(w, path, layer, count):
     return elements, w.norm(x)
 
 
-def found(layer, count=3):
+def found(layer, count=3, shape=SHAPE):
     w = Writer()
-    elements, output = write_stack(w, "layers", layer, count)
+    elements, output = write_stack(w, "layers", layer, count, shape)
     w.graph.outputs = [output]
     return find_streams(w.graph, elements, NAMED)
 
@@ -235,6 +235,88 @@ def test_finds_a_gate_between_stream_and_branch():
 
     stream, = found(gated).streams
     assert [[sub.sum.is_mixed for sub in subs] for subs in stream.layers] == [[True, False]] * 3
+
+
+# -- Other ways to write a residual --
+
+
+def beside_norm(w, x):
+    h = w.norm(x)
+    x = w.op("add", x, w.op("add", h, w.attention(h)))
+    return w.op("add", x, w.feed_forward(w.norm(x)))
+
+
+def test_a_stream_that_is_added_to_a_sum_with_its_norm_makes_one_sum_of_three_parts():
+    stream, = found(beside_norm).streams
+    for attention, _ in stream.layers:
+        assert attention.sum.stream is attention.x is attention.before.input
+        assert attention.total.root.op.inputs[0] is attention.x
+
+
+def adapted(w, x):
+    f = w.attention(w.norm(x))
+    x = w.op("add", x, w.op("add", f, w.linear(w.linear(f, "adapter.down", 8), "adapter.up")))
+    return w.op("add", x, w.feed_forward(w.norm(x)))
+
+
+def test_a_branch_with_an_inner_residual_is_one_branch():
+    stream, = found(adapted).streams
+    assert [[(sub.kind, len(sub.branch.linears)) for sub in subs] for subs in stream.layers] == [
+        [("attention", 6), ("feed_forward", 2)]] * 3
+    assert all(attention.sum.stream is attention.x for attention, _ in stream.layers)
+
+
+def convolved(w, x):
+    c = w.op("convolution", x, Value(torch.zeros(32, 32, 3), parameter=f"{w.module}.local.weight"))
+    return w.op("add", c, w.feed_forward(c))
+
+
+def test_a_convolution_that_a_branch_reads_and_is_added_to_is_the_stream():
+    stream, = found(convolved).streams
+    for sub, in stream.layers:
+        assert sub.sum.stream.op.name == "convolution"
+        assert [linear.weight.split(".")[-2] for linear in sub.branch.linears] == ["up", "down"]
+
+
+@pytest.mark.parametrize("share, is_projected", [(1, True), (0.97, True), (0.9, False)])
+def test_a_branch_made_orthogonal_to_the_stream_is_still_a_branch(share, is_projected):
+    def orthogonal(w, x):
+        torch.manual_seed(0)
+        x.tensor, f = torch.randn(SHAPE), w.attention(w.norm(x))
+        f.tensor = torch.randn(SHAPE)
+        along = w.op("mul", w.op("sum", w.op("mul", f, x), shape=(2, 3, 1)), x)
+        factor = (f.tensor * x.tensor).sum(-1, keepdim=True) / x.tensor.square().sum(-1, keepdim=True)
+        along.tensor = share * factor * x.tensor
+        x = w.op("add", x, w.op("sub", f, along))
+        return w.op("add", x, w.feed_forward(w.norm(x)))
+
+    stream, = found(orthogonal).streams
+    for attention, _ in stream.layers:
+        assert attention.sum.is_mixed != is_projected
+        assert (attention.output.root.op.name == "mm") == is_projected  # f itself, else the gated sum
+
+
+def test_lanes_are_found_by_their_sums():
+    def written_into_lanes(w, state):
+        for branch in w.attention, w.feed_forward:
+            row = w.op("sum", state)
+            row.tensor = state.tensor.mean(2)
+            f = branch(w.norm(row))
+            f.tensor = torch.randn(SHAPE)
+            written = w.op("mul", f, shape=state.shape)
+            written.tensor = f.tensor.unsqueeze(2) * torch.tensor([1.0, 0.5, 2, -1])[:, None]
+            total = w.op("add", state, written, shape=state.shape)
+            total.tensor = state.tensor + written.tensor
+            state = total
+        return state
+
+    torch.manual_seed(0)
+    stream, = found(written_into_lanes, shape=(2, 3, 4, 32)).streams
+    assert stream.flow.lanes == 4 and not stream.flow.lost
+    assert [[sub.kind for sub in subs] for subs in stream.layers] == [["attention", "feed_forward"]] * 3
+    for sub in (sub for subs in stream.layers for sub in subs):
+        assert sub.sum.lanes.before.shape == sub.total.shape == (2, 3, 4, 32)
+        assert sub.sum.branch.shape == SHAPE and not sub.sum.lanes.is_folded
 
 
 def test_another_list_of_layers_that_reads_something_else_has_a_stream_of_its_own():

@@ -34,10 +34,10 @@ from addnorm.probe.fit import lanes as fit_lanes  # noqa: E402
 from addnorm.probe.fit.batch import fit_now  # noqa: E402
 from addnorm.probe.fit.lanes import LaneRows  # noqa: E402
 from addnorm.probe.fit.sums import InnerProducts, inner_products  # noqa: E402
-from addnorm.probe.measure import sublayers  # noqa: E402
 from addnorm.probe.measure.gradients import InnerNorm, SumGradient  # noqa: E402
 from addnorm.probe.measure.norms import NormMeasurement  # noqa: E402
 from addnorm.probe.measure.rows import Rows  # noqa: E402
+from addnorm.probe.measure.sums import SumForm, choose_fit  # noqa: E402
 from addnorm.probe.record.graph import Op, Value  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -317,13 +317,13 @@ def test_a_part_below_the_rounding_is_told_if_it_is_not_added(coefficient, is_to
     (0.021, 0.049, 0.051, 0.019, True), (0.019, 0, 1, 0, False), (0.021, 0.051, 1, 0, False),
     (0.021, -0.051, 1, 0, False), (0.021, 0, 0.049, 0, False), (0.021, 0, 1, 0.021, False)])
 def test_an_earlier_stream_replaces_x_if_it_explains_the_sum_alone(left, from_x, from_earlier, left_with, is_taken):
-    def fit(names):
+    def fit(names, hidden):
         has_earlier = "earlier" in set(names)
         return {"unexplained": left_with, "from_x": from_x, "from_earlier": from_earlier} if has_earlier else \
             {"unexplained": left, "from_x": 1}
 
     def choose(has_earlier):
-        return sublayers.choose_fit(SimpleNamespace(fit=fit), ["x", "branch"], has_earlier, False, False)
+        return choose_fit(SimpleNamespace(fit=fit), SumForm(["x", "branch"], frozenset(), has_earlier))
 
     assert ("from_earlier" in choose(True)) == is_taken
     assert "from_earlier" not in choose(False)
@@ -332,20 +332,22 @@ def test_an_earlier_stream_replaces_x_if_it_explains_the_sum_alone(left, from_x,
 def test_the_graph_tells_a_stale_stream_and_a_stream_that_is_a_norms_output():
     asked = []
 
-    def fit(names):
+    def fit(names, hidden):
         names = list(names)
         asked.append(names)
         told = [name for name in names if name != "x" or len(asked) > 1]  # the first fit does not determine x
         return {**{f"from_{name}": 0.5 for name in told}, "unexplained": 0.1}
 
     fits, parts = SimpleNamespace(fit=fit), ["x", "before", "branch"]
-    stale = sublayers.choose_fit(fits, parts, True, True, False)
+    is_stale = SumForm(parts, frozenset(), True, is_stale=True)
+    is_of_x = SumForm(parts, frozenset(), False, is_of_x=True)
+    stale = choose_fit(fits, is_stale)
     assert (asked, stale["from_x"], stale["from_earlier"]) == ([["earlier", "branch"]], 0, 0.5)
     asked.clear()
-    made_of = sublayers.choose_fit(fits, parts, False, False, True)
+    made_of = choose_fit(fits, is_of_x)
     assert asked == [parts, ["x", "branch"]]
     assert (made_of["from_before"], made_of["from_x"], made_of["from_branch"]) == (0, 0.5, 0.5)
-    assert sublayers.choose_fit(SimpleNamespace(fit=lambda names: {}), parts, True, True, False) == {}
+    assert choose_fit(SimpleNamespace(fit=lambda names, hidden: {}), is_stale) == {}
 
 
 # -- Lanes --
@@ -357,7 +359,7 @@ def test_a_branch_that_is_next_to_nothing_has_no_factor(size, is_written):
     branch = torch.randn(5, 8, dtype=torch.float64)
     branch *= size * before.norm() / branch.norm()
     values = LaneRows(before, branch, before + branch[:, None], 1e-7)
-    assert fit_lanes.explain(values).of.shape[-1] == (4 if is_written else 3)
+    assert fit_lanes.explain_by_row(values).of.shape[-1] == (4 if is_written else 3)
 
 
 @pytest.mark.parametrize("count, is_state", [(1, False), (2, True), (16, True), (17, False)])
@@ -437,7 +439,8 @@ def test_a_norm_by_a_length_without_epsilon_has_no_divisor(eps, is_length):
     entries = {"site": {}}
     norm = NormMeasurement.__new__(NormMeasurement)
     norm._is_unit, norm._is_other, norm._site = True, False, "site"
-    norm._measured = SimpleNamespace(entries=entries, count=lambda name, is_measured: None)
+    norm._measured = SimpleNamespace(
+        entries=entries, coverage=SimpleNamespace(count=lambda name, is_measured: None))
     norm._keep({"unexplained": 0.0, "scale": 3.0, "eps_in_deviation": 4 * eps, "divisor": 4.0}, False)
     assert entries["site"].keys() == {"unexplained", "scale", *(() if is_length else ("eps_in_deviation", "divisor"))}
 

@@ -19,16 +19,24 @@ the values that are divided by their size, and the sums. So norms and attention 
 take any arguments, run in parallel, share their weights, or be in a list that is not called. Names serve only to find
 the layers and the purpose of a weight.
 
-The code has four parts. Each uses only the ones above it, except that find/ also fits, to find lanes:
+The code has four parts. Each uses only the ones above it:
 
     record/   records a forward pass as a Graph (graph.py): operators, values, calls of modules
-    find/     finds the layers and the streams of the graph (layers.py, streams.py), and for each stream its linear maps
-              and branches (flow.py), norms (norms.py), sums (sums.py), lanes (lane_flow.py, site_flow.py) and sublayers
-              (sublayers.py)
     fit/      computes numbers on the model's device, in one batch for tensors of one shape; all numbers of a step are
               read in one transfer (batch.py)
+    find/     finds the layers and the streams of the graph (layers.py, streams.py), and for each stream its linear maps
+              and branches (flow.py), norms (norms.py), sums (sums.py), lanes (lane_flow.py, site_flow.py) and sublayers
+              (sublayers.py); paths.py follows values back; lanes are found by fits
     measure/  chooses the values of each site, requests their fits and gradients, and writes the lines of a profile;
-              declared.py reads the declarations of the model's code
+              declared.py reads the declarations of the model's code, placement.py infers the placement
+
+The types that carry the data, in the order of its way:
+
+    Recording → Graph(Op | Enter | Leave, over Value)
+    find_layers → Element; RunFinder → LayerRun, Place
+    StreamFinder → Flow(StreamValues, NormFinder → Norm, SumFinder → Sum(Branch(Linear))) → Arranger → Sublayer
+                 → Stream → Found
+    StreamMeasurement → Fits → {Site: Numbers} → profile_text
 
 HACKING.md, "To add a norm", lists the places that recognize, fit and judge a kind of norm.
 

@@ -16,7 +16,7 @@ from .measure.declared import Declared
 from .measure.measured import Measured
 from .measure.profile import Site, profile_text
 from .measure.rows import Rows
-from .measure.sublayers import Measurement
+from .measure.stream import StreamMeasurement
 from .record.graph import Graph
 from .record.recording import Recording
 
@@ -85,8 +85,9 @@ class Probe:
     def _complain(self) -> None:
         """Raises the error for a pass in which nothing was measured."""
         name = self._layers_name or "the model"
-        if self._measured.left_out:
-            raise ProbeError("no layer could be measured; {where}: {why}".format(**self._measured.left_out[-1]))
+        left_out = self._measured.coverage.left_out
+        if left_out:
+            raise ProbeError(f"no layer could be measured; {left_out[-1].where}: {left_out[-1].why}")
         if self._measured.input_shape is None:
             raise ProbeError(f"no layer of {name} was called; name the ones that are, e.g. "
                              "layers='model.layers', and call layer(x), not layer.forward(x), past all hooks")
@@ -133,7 +134,7 @@ class Probe:
 
     def coverage(self) -> Dict[str, Any]:
         """Returns [measured, seen] of sums, norms, attentions and gradients, and the parts that were left out."""
-        return self._measured.coverage()
+        return self._measured.coverage.as_dict(self._measured.lanes > 0)
 
     def __str__(self) -> str:
         facts = [f"{key} {value}" for key, value in self.header().items()]
@@ -152,7 +153,7 @@ class Probe:
                 self._opaque.add(name)
         for element in self._elements:
             if element.path in self._opaque:
-                self._measured.miss(element.path, _OPAQUE)
+                self._measured.coverage.miss(element.path, _OPAQUE)
         self._leave_fast_path()
 
     def _leave_fast_path(self) -> None:
@@ -175,7 +176,7 @@ class Probe:
         return bool(found.streams)
 
     def _measure_stream(self, stream: Stream, graph: Graph) -> None:
-        measurement = Measurement(self._measured, self._declared, stream, graph, self._rows)
+        measurement = StreamMeasurement(self._measured, self._declared, stream, graph, self._rows)
         for subs in stream.layers:
             for sub in subs:
                 self._measured.begin_layer(sub.module)

@@ -13,14 +13,29 @@ from ..record.graph import Leave, Op, Value
 from .norms import NormFinder
 from .operators import BIASED, FUSED_ATTENTION, LINEAR, PRODUCT, SHAPED_LIKE, SOFTMAX
 from .parts import Linear, Place
-from .sums import SumFinder, in_order, peel
+from .paths import in_order, peel
+from .sums import SumFinder
 from .values import STREAM, Branches, StreamValues, is_number
 
 
 class Flow:
-    """The stream that begins with x, and the parts found so far."""
+    """The stream that begins with x, and the parts found so far.
 
-    lanes = 0  # the number of lanes, if the stream has several
+    Overridden by flows of lanes:
+
+        lanes            the number of lanes; 0 for a stream of one row for each token
+        lost             the modules of layers with a sum of lanes that could not be fitted
+        carries_stream   accepts the lanes as a layer's input, too
+        end              ends a model's output that holds lanes, if it ends a branch
+        _take_op         LaneFlow: ends branches that were written into lanes one by one
+        _linear          skips linear maps that compute coefficients of lanes
+        _note_mixing     LaneFlow: skips products that write to the lanes
+        _add             LaneFlow: ends a sum of lanes; SiteFlow: ends none, because a sum ends with its site
+        _has_ended       False, because the sums of lanes have been ended by then
+    """
+
+    lanes = 0
+    has_last_lanes = False  # whether several values, the last lanes, are the stream after the last sublayer
 
     def __init__(self, x: Union[Value, StreamValues], norms: Optional[NormFinder] = None) -> None:
         """norms: finds the norms; None: a NormFinder."""
@@ -28,7 +43,7 @@ class Flow:
         self.norms = NormFinder(self.values) if norms is None else norms
         self.linears: List[Linear] = []
         self.sums = SumFinder(self.values, self.norms, self.linears)
-        self.lost: List[str] = []  # modules of layers with a sum of lanes that could not be fitted
+        self.lost: List[str] = []
 
     @property
     def x(self) -> Value:
@@ -47,7 +62,10 @@ class Flow:
         return self.values.carries_stream(value)
 
     def is_end(self, value: Value, next_x: Value) -> bool:
-        """Whether a value is the stream after the last sublayer. next_x: the stream after the last sublayer."""
+        """Whether a value is the stream after the last sublayer. next_x: that stream, or the last sum if the stream
+        has lanes."""
+        if self.has_last_lanes:
+            return self.values.is_stream(value) and value.root.order > next_x.root.order
         return value.root is next_x.root
 
     # -- Operators --
@@ -63,24 +81,24 @@ class Flow:
             self.values.readers.setdefault(value.root, []).append(op)
         linear = self._linear(op, inputs)
         if linear is not None:
-            state = self._run_linear(linear)
+            branches = self._run_linear(linear)
         elif self._add(op, inputs, outputs[0]):
             return
         else:
-            state = self._join(op, inputs)
+            branches = self._join(op, inputs)
         for value in outputs:
-            self.values.set(value, state)
+            self.values.mark(value, branches)
         if linear is None:
             self.norms.take(op, inputs, outputs)
 
     def _join(self, op: Op, inputs: List[Value]) -> Branches:
         """Processes an operator other than a linear map or a sum: joins the branches that it reads. Returns the
         branches of its output."""
-        state = self.values.union_of(inputs)
-        self._meet(op, inputs, state)
+        branches = self.values.union_of(inputs)
+        self._note_mixing(op, inputs, branches)
         self.sums.excuse_difference(op, inputs)
         is_sum = op.name == "add" and all(map(self.values.has_stream_shape, inputs))
-        return frozenset([self.values.join(state)]) if len(state) > 1 and not is_sum else state
+        return frozenset([self.values.join(branches)]) if len(branches) > 1 and not is_sum else branches
 
     def _linear(self, op: Op, inputs: List[Value]) -> Optional[Linear]:
         if op.name not in LINEAR:
@@ -94,18 +112,18 @@ class Flow:
         return Linear(op, str(weight.parameter), not weight.is_flipped, read, op.outputs[0])
 
     def _run_linear(self, linear: Linear) -> Branches:
-        state = self.values.branches_of(linear.input) or STREAM
-        if not state and self._rejoins(linear):
+        branches = self.values.branches_of(linear.input) or STREAM
+        if not branches and self._rejoins(linear):
             return STREAM
         self.linears.append(linear)
-        if state and self._has_ended(state, linear):
-            self.sums.end_without_stream(linear.input, state)
-            state = STREAM
-        elif all(branch.place.layer != self.values.place.layer for branch in self.values.list(state)):
-            state = STREAM  # values that a layer passes to the next one beside the stream, for example router logits
-        if not state:
-            state = self.values.begin_branch(linear.op.order)
-        number = self.values.join(state)
+        if branches and self._has_ended(branches, linear):
+            self.sums.end_without_stream(linear.input, branches)
+            branches = STREAM
+        elif all(branch.place.layer != self.values.place.layer for branch in self.values.branches_numbered(branches)):
+            branches = STREAM  # values that layers pass on beside the stream, for example router logits
+        if not branches:
+            branches = self.values.begin_branch(linear.op.order)
+        number = self.values.join(branches)
         self.values.branch(number).linears.append(linear)
         return frozenset([number])
 
@@ -116,22 +134,22 @@ class Flow:
         return stands_in_layer and linear.input.tensor.numel() > self.x.tensor.numel() and \
             linear.input.shape[:-1] == linear.output.shape[:-1] and self.values.has_stream_shape(linear.output)
 
-    def _meet(self, op: Op, inputs: List[Value], state: Branches) -> None:
+    def _note_mixing(self, op: Op, inputs: List[Value], branches: Branches) -> None:
         """Marks the branches in which an operator mixes tokens: products of activations, and attention."""
         is_fused = op.name.startswith(FUSED_ATTENTION)
         # Learned latents are parameters that count as part of the stream.
         made = [v for v in op.inputs if not v.parameter or self.values.branches_of(v) is not None]
         is_product = op.name in PRODUCT and len(made) > 1
-        if not state or not (is_fused or is_product or op.name in SOFTMAX):
+        if not branches or not (is_fused or is_product or op.name in SOFTMAX):
             return
         if not is_fused and not is_product:
-            branch = self.values.list(state)[0]
+            branch = self.values.branches_numbered(branches)[0]
             dim = op.argument("dim")
             if branch.is_attention and dim in (-1, inputs[0].tensor.dim() - 1):
                 branch.scores.append(op)
             return
-        branch = self.values.branch(self.values.join(state))
-        branch.met = op.order
+        branch = self.values.branch(self.values.join(branches))
+        branch.mixed_at = op.order
         if is_fused:
             branch.scores.append(op)
 
@@ -141,14 +159,14 @@ class Flow:
         """Returns whether an operator adds branches to the stream."""
         return self.sums.add(op, inputs, total)
 
-    def _has_ended(self, state: Branches, linear: Linear) -> bool:
+    def _has_ended(self, branches: Branches, linear: Linear) -> bool:
         """Whether a linear map reads the output of complete branches directly, without a sum between them."""
         if not self.values.has_stream_shape(linear.input):
             return False
         module = parent_of(linear.weight)
         last = self._peeled(in_order(self._peeled(linear.input))).root.op
         return all(branch.place.layer != self.values.place.layer or branch.has_ended_before(module, last)
-                   for branch in self.values.list(state))
+                   for branch in self.values.branches_numbered(branches))
 
     def _peeled(self, value: Value) -> Value:
         return peel(value, self.values, self.norms)[-1][0]

@@ -25,17 +25,17 @@ class RecordedCarry(NamedTuple):
     dtype: str  # the type in which it was computed
 
 
-def made_of(total: Sum) -> Iterator[Value]:
+def made_of(lane_sum: Sum) -> Iterator[Value]:
     """Yields the values that a sum was computed from, without the state before and the branch, the latest first."""
-    ends = {total.lanes.before.root, total.branch.root}
+    ends = {lane_sum.lanes.before.root, lane_sum.branch.root}
     found: Dict[Value, None] = {}
-    opened = [total.total.root]
+    opened = [lane_sum.total.root]
     while opened:
         value = opened.pop()
         if value in found or value in ends:
             continue
         found[value] = None
-        is_made_here = value.op is not None and value.order > total.lanes.before.root.order
+        is_made_here = value.op is not None and value.order > lane_sum.lanes.before.root.order
         opened += [v.root for v in value.op.inputs] if is_made_here else []
     return iter(sorted(found, key=lambda value: -value.order))
 
@@ -43,10 +43,10 @@ def made_of(total: Sum) -> Iterator[Value]:
 # ---- The carry -------------------------------------------------------------------------------
 
 
-def find_carry(total: Sum, values: LaneRows, rows: SelectRows) -> Optional[RecordedCarry]:
+def find_carry(lane_sum: Sum, values: LaneRows, rows: SelectRows) -> Optional[RecordedCarry]:
     """Finds the last tensor that explains the sum as the carry, or whose transpose does. Returns None if none does."""
     n = values.before.shape[1]
-    for value in made_of(total):
+    for value in made_of(lane_sum):
         if value.shape[-1:] in ((n,), (n * n,)) and value.tensor.is_floating_point():
             recorded = rows_of(value, n * n, len(values.before), rows)
             found = None if recorded is None else _as_carry(recorded.unflatten(-1, (n, n)), values)
@@ -92,9 +92,9 @@ def _left(values: LaneRows, carry: Tensor) -> float:
 # ---- The write -------------------------------------------------------------------------------
 
 
-def find_gate(total: Sum, write: Tensor, rows: SelectRows) -> Optional[float]:
+def find_gate(lane_sum: Sum, write: Tensor, rows: SelectRows) -> Optional[float]:
     """Returns the factor between a sigmoid's output and the write [rows, lanes], or None."""
-    for value in filter(is_sigmoid, made_of(total)):
+    for value in filter(is_sigmoid, made_of(lane_sum)):
         recorded = rows_of(value, write.shape[1], len(write), rows)
         if recorded is not None:
             factor = ((recorded * write).sum() / recorded.square().sum()).item()

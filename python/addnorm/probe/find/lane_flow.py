@@ -3,13 +3,14 @@ linear maps of the stream compute coefficients and do not begin branches."""
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import List, Optional, Tuple
 
 from ..record.graph import Op, Value
 from .flow import Flow
-from .lanes import MOST, Fit, LaneSite, count_lanes, fit_sum, has_axis_beside, lanes_of, uprights
-from .parts import Linear, Sum
-from .values import STREAM, Branches, StreamValues
+from .lanes import MOST, Fit, count_lanes, fit_sum, has_axis_beside, lanes_of
+from .parts import FittedLanes, Linear, Sum
+from .paths import as_row, bottlenecks
+from .values import STREAM, Branches
 
 EXPLAINED = 0.03  # the largest relative residual of a sum; 16 bits leave some percent if lanes are nearly equal
 CARRIED = 0.02  # the least share of the largest lane that counts as a carry
@@ -66,7 +67,7 @@ def _read_lanes(linear: Linear, flow: Flow) -> Optional[Tuple[Value, Value]]:
             read = row
     if state is None:
         return None
-    for row in (v for v in uprights(read) if v.shape[-1] == read.shape[-1]):
+    for row in (v for v in read.views() if v.shape[-1] == read.shape[-1]):
         seen = lanes_of(state, row)
         if seen is not None and has_axis_beside(seen.shape, row.shape):
             return seen, row
@@ -86,14 +87,6 @@ def reads_otherwise(flow: Flow) -> bool:
         for linear in flow.linears if not is_branch(linear))
 
 
-def as_row(value: Value, row: Value) -> Optional[Value]:
-    """Returns a view of the value with one row like `row` for each token, or None."""
-    if value.tensor.numel() != row.tensor.numel() or not value.tensor.is_floating_point():
-        return None
-    seen = [v for v in uprights(value) if v.tensor.dim() > 1 and v.shape[-1] == row.shape[-1]]
-    return next((v for v in seen if v.shape == row.shape), seen[0] if seen else None)
-
-
 def _reads_all(linear: Linear, first: Linear, flow: Flow) -> bool:
     """Whether a branch's linear map reads all rows of the layer's input, so that they are rows of one stream."""
     x = flow.x.tensor
@@ -105,28 +98,15 @@ def _reads_all(linear: Linear, first: Linear, flow: Flow) -> bool:
                    for value in bottlenecks(linear.input, flow.values))
 
 
-def bottlenecks(value: Value, values: StreamValues, branches: bool = False) -> Iterator[Value]:
-    """Yields the bottlenecks of a value, the latest first: each is on every path from the stream to the value. With
-    `branches`, paths from the stream's branches count too."""
-    opened: Dict[Value, Value] = {value.root: value}
-    while opened:
-        latest = max(opened, key=lambda root: root.order)
-        if len(opened) == 1:
-            yield opened[latest]
-        del opened[latest]
-        for v in [] if latest.op is None else latest.op.inputs:
-            state = values.branches_of(v)
-            if state or state is not None and not branches:
-                opened.setdefault(v.root, v)
-
-
 class LaneFlow(Flow):
     """The flow of a stream of several lanes. Its x is the first row that a sublayer reads."""
+
+    has_last_lanes = True
 
     def __init__(self, state: Value, read: Value) -> None:
         super().__init__(read)
         self.lanes = count_lanes(state, read)
-        self.values.set(state, STREAM)
+        self.values.mark(state, STREAM)
         self.state = state  # the lanes after the last site
         self._read = read
         self._is_folded = False
@@ -142,26 +122,23 @@ class LaneFlow(Flow):
         return self.as_state(value) is not None
 
     def carries_stream(self, value: Value) -> bool:
-        self._settle_written(value)
+        self._end_written_lanes(value)
         return super().carries_stream(value) or self.values.branches_of(value) is not None and self.is_state(value)
-
-    def is_end(self, value: Value, next_x: Value) -> bool:
-        return self.values.is_stream(value) and value.root.order > next_x.root.order
 
     # -- One operator --
 
     def _take_op(self, op: Op) -> None:
         for value in op.inputs:
-            self._settle_written(value)
+            self._end_written_lanes(value)
         super()._take_op(op)
 
-    def _settle_written(self, value: Value) -> None:
+    def _end_written_lanes(self, value: Value) -> None:
         """Ends a site whose branch was written into the lanes one by one."""
         root = value.root
         if root.op is None or root.op.name != "view" or self.values.branches_of(root) is not None:
             return
         if any(self.values.branches_of(v) is not None for v in root.op.inputs):
-            self.values.set(root, self.values.union_of(root.op.inputs))
+            self.values.mark(root, self.values.union_of(root.op.inputs))
             self._end_in_lanes(value)
 
     def _linear(self, op: Op, inputs: List[Value]) -> Optional[Linear]:
@@ -169,7 +146,7 @@ class LaneFlow(Flow):
         if linear is None or mixes_lanes(linear, self.lanes):
             return None
         if self.values.branches_of(linear.input):
-            self._settle_unended(linear)
+            self._end_unended(linear)
         if self.values.branches_of(linear.input):
             return linear
         if is_small(linear) or self._reads_lanes(linear.input):
@@ -188,9 +165,9 @@ class LaneFlow(Flow):
                 return value.root is self.state.root
         return True
 
-    def _meet(self, op: Op, inputs: List[Value], state: Branches) -> None:
+    def _note_mixing(self, op: Op, inputs: List[Value], branches: Branches) -> None:
         if not self.is_state(op.outputs[0]):  # a product with a state as output writes to the lanes
-            super()._meet(op, inputs, state)
+            super()._note_mixing(op, inputs, branches)
 
     def _begin_site(self, read: Value) -> None:
         self._read, self._is_open, self._is_folded, self._pending = read, True, False, []
@@ -215,7 +192,7 @@ class LaneFlow(Flow):
     def _add(self, op: Op, inputs: List[Value], total: Value) -> bool:
         if not any(self.values.branches_of(v) for v in inputs) or not self.is_state(total):
             return False
-        self.values.set(total, self.values.union_of(inputs))
+        self.values.mark(total, self.values.union_of(inputs))
         return self._end_in_lanes(total)
 
     def _end_in_lanes(self, value: Value) -> bool:
@@ -253,18 +230,18 @@ class LaneFlow(Flow):
 
     def _write_again(self, last: Sum, total: Value, branch: Value, fit: Fit) -> None:
         """Extends the last sum: its branch is written lane by lane, with another factor for each lane."""
-        rows = [{v.root: row for v in bottlenecks(value, self.values, branches=True)
+        rows = [{v.root: row for v in bottlenecks(value, self.values, from_branches=True)
                  for row in [as_row(v, self.x)] if row is not None} for value in (last.branch, branch)]
         last.branch = next(row for root, row in rows[0].items() if root in rows[1])
         last.total = self.state = total
         self._seen = [total]
         last.lanes.layout, last.lanes.layout_after = fit.layout, fit.layout_after
-        self.values.set(total, STREAM)
+        self.values.mark(total, STREAM)
 
     def _branch_in(self, total: Value) -> Optional[Value]:
         """Returns the last row that is on every path from the branches to the total, or None."""
         made_by = {linear.output.root for linear in self.linears}
-        for value in bottlenecks(total, self.values, branches=True):
+        for value in bottlenecks(total, self.values, from_branches=True):
             row = as_row(value, self.x)
             if row is not None and not self._is_sum_of_rows(row):
                 return row
@@ -279,15 +256,15 @@ class LaneFlow(Flow):
             self.values.is_stream(v) and as_row(v, self.x) is not None for v in op.inputs)
 
     def _end_site(self, total: Value, branch: Value, fit: Fit) -> None:
-        site = LaneSite(self.state, fit.layout, fit.layout_after, self._is_folded)
+        site = FittedLanes(self.state, fit.layout, fit.layout_after, self._is_folded)
         ended = Sum(total, self._read, branch, self.values.list_branches(branch), site)
         self.state, self._seen, self._is_open, self._pending = total, [total], False, []
         self.sums.end(ended)
 
-    def _settle_unended(self, linear: Linear) -> None:
+    def _end_unended(self, linear: Linear) -> None:
         """Ends the branches that a linear map reads, if they ended in lanes that hold only a branch, or in a sum that
         could not be fitted."""
-        values = list(bottlenecks(linear.input, self.values, branches=True))
+        values = list(bottlenecks(linear.input, self.values, from_branches=True))
         if self._end_pending(values) is not None:
             return
         ended = self.values.branches_of(linear.input) or STREAM
@@ -297,14 +274,14 @@ class LaneFlow(Flow):
             self._is_open = False
             if state is not None:
                 self.state = state
-            self.values.settle_made_of(ended, linear.input.order if state is None else state.root.order)
+            self.values.mark_made_of(ended, linear.input.order if state is None else state.root.order)
 
-    def _has_ended(self, state: Branches, linear: Linear) -> bool:
-        return False  # _settle_unended() has ended them already
+    def _has_ended(self, branches: Branches, linear: Linear) -> bool:
+        return False  # _end_unended() has ended them already
 
     def end(self, output: Value) -> None:
         if self._pending and self.values.branches_of(output):
-            self._end_pending(list(bottlenecks(output, self.values, branches=True)))
+            self._end_pending(list(bottlenecks(output, self.values, from_branches=True)))
 
     def _end_pending(self, values: List[Value]) -> Optional[Value]:
         """Ends the site of the first pending state among `values`, unless other rows join the last one. Returns it."""
@@ -315,7 +292,7 @@ class LaneFlow(Flow):
         total, branch, fit = passed[0]
         ended = self.values.branches_of(branch) or STREAM
         self._end_site(total, branch, fit)
-        self.values.settle_made_of(ended, total.root.order)
+        self.values.mark_made_of(ended, total.root.order)
         return total
 
     def _is_joined(self, value: Value, total: Value) -> bool:

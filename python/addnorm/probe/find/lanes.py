@@ -8,41 +8,17 @@ matters.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
 
-from ..fit.lanes import share, solve, spread
+from ..fit.lanes import sampled, share, solve, spread
 from ..fit.values import wide
 from ..record.graph import Value
+from .parts import Layout
 
 MOST = 16  # the largest number of lanes
-SAMPLE = 256  # the number of tokens that a fit uses to decide whether a value is a sum of lanes
-
-
-class Layout(NamedTuple):
-    """The layout of lanes in a tensor: [outer, lanes, inner, width]."""
-    lanes: int
-    inner: int
-    width: int
-
-    def rows(self, tensor: Tensor) -> Tensor:
-        """Returns [rows, lanes, width], with the rows in the order of a tensor without lanes."""
-        t = tensor.reshape(-1, self.lanes, self.inner, self.width)
-        return t.transpose(1, 2).reshape(-1, self.lanes, self.width)
-
-    def sample(self, tensor: Tensor) -> Tensor:
-        """Returns some of the rows() in float64."""
-        t = tensor.reshape(-1, self.lanes, self.inner, self.width)
-        at = sampled(t.shape[0] * self.inner).to(t.device)
-        return wide(t[torch.div(at, self.inner, rounding_mode="floor"), :, at % self.inner])
-
-
-def sampled(count: int) -> Tensor:
-    return torch.arange(0, count, max(1, math.ceil(count / SAMPLE)))
 
 
 def layouts(shape: torch.Size, lanes: int, row: torch.Size) -> List[Layout]:
@@ -59,21 +35,13 @@ def layouts(shape: torch.Size, lanes: int, row: torch.Size) -> List[Layout]:
     return list(found.values())
 
 
-def uprights(value: Value) -> Iterator[Value]:
-    """Yields the value, and then the values that it is a view of."""
-    found: Optional[Value] = value
-    while found is not None:
-        yield found
-        found = found.alias_of
-
-
 def lanes_of(value: Value, row: Value) -> Optional[Value]:
     """Returns a view of the value that consists of lanes of rows like `row`, or None."""
     lanes, left = divmod(value.tensor.numel(), max(1, row.tensor.numel()))
     if left or not 2 <= lanes <= MOST or not value.tensor.is_floating_point():
         return None
     widths = row.shape[-1], lanes * row.shape[-1]
-    seen = [v for v in uprights(value) if v.tensor.dim() > 1 and v.shape[-1] in widths]
+    seen = [v for v in value.views() if v.tensor.dim() > 1 and v.shape[-1] in widths]
     return next((v for v in seen if has_axis_beside(v.shape, row.shape)), seen[-1] if seen else None)
 
 
@@ -83,15 +51,6 @@ def has_axis_beside(shape: torch.Size, row: torch.Size) -> bool:
 
 def count_lanes(state: Value, row: Value) -> int:
     return state.tensor.numel() // row.tensor.numel()
-
-
-@dataclass
-class LaneSite:
-    """The states of the lanes before and after a sublayer."""
-    before: Value  # the state before
-    layout: Layout  # of `before`
-    layout_after: Layout
-    is_folded: bool  # whether the lanes before are copies of one row, although the previous site left n
 
 
 def precision_of(*values: Value) -> float:

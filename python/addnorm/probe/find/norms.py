@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ..record.graph import Leave, Op, Value
-from .operators import CASTS, LENGTHS, NORMS, POINTWISE, REDUCTION, SCALING
+from .operators import CASTS, FACTORS, LENGTHS, NORMS, POINTWISE, REDUCTION, SCALING
 from .parts import Norm
 from .values import StreamValues
 
@@ -31,9 +31,7 @@ class Base(NamedTuple):
 
 def before_casts(value: Value) -> Value:
     """Returns the value before copies and casts, which keep the order of axes."""
-    while value.alias_of is not None and value.op is not None and value.op.name in CASTS:
-        value = value.alias_of
-    return value
+    return next(v for v in value.views() if v.alias_of is None or v.op is None or v.op.name not in CASTS)
 
 
 class NormFinder:
@@ -93,14 +91,14 @@ class NormFinder:
         norm = next((self._norm_of[v.root] for v in others if v.root in self._norm_of), None)
         if norm is not None and not statistics and self._extend(norm, op, output):
             return
-        vector = self._vector(op) if op.name in ("mul", "div") else None
+        vector = self._vector(op) if op.name in FACTORS else None
         if vector is None and any(v.tensor.numel() > 1 for v in op.inputs if self._values.branches_of(v) is None):
             return  # a mask or a bias is not part of a norm
         known = max(bases, key=lambda b: len(b.products))
-        if op.name in ("mul", "div") and len(others) == 1 and not statistics:
+        if op.name in FACTORS and len(others) == 1 and not statistics:
             known = known._replace(products=(*known.products, (output, vector)))
         self._pointwise[output] = known
-        if statistics and op.name in ("mul", "div"):
+        if statistics and op.name in FACTORS:
             norm = Norm(base.value, output, op.order, op.module, self._values.place.layer, gamma=known.gamma,
                         is_unit=statistics[0][1])
             self._keep_norm(norm)

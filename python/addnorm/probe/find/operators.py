@@ -15,7 +15,8 @@ REORDERING = frozenset("roll flip constant_pad_nd".split())  # operators that mo
 NORMS = frozenset("native_layer_norm layer_norm rms_norm _fused_rms_norm addnorm::norm".split())
 LENGTHS = frozenset(["norm", "linalg_vector_norm"])
 REDUCTION = LENGTHS | frozenset("mean sum var std var_mean std_mean amax amin max min logsumexp median".split())
-SCALING = frozenset("mul div add sub rsub".split())
+FACTORS = frozenset(["mul", "div"])
+SCALING = FACTORS | frozenset("add sub rsub".split())
 POINTWISE = SCALING | frozenset(
     "pow square abs neg rsqrt sqrt reciprocal clamp clamp_min hypot addcmul addcdiv".split())
 ELEMENTWISE = POINTWISE | frozenset("sigmoid tanh exp relu gelu silu".split())

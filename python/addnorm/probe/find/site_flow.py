@@ -3,47 +3,30 @@ lanes, and lanes that are parts of the features. Their sums cannot be told from 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Iterable, List, Optional, Set, Union
 
 from ..._structure import is_within, parent_of
 from ...torch.sites import Read, Site
 from ..record.graph import Event, Leave, Op, Value
 from .flow import Flow
-from .lane_flow import as_row, bottlenecks
 from .norms import NormFinder
-from .parts import Linear, Place, Sum
+from .parts import DeclaredLanes, Linear, Place, Sum
+from .paths import as_row, bottlenecks
 from .values import STREAM, Branches, StreamValues
-
-
-@dataclass
-class SiteLanes:
-    """The lanes before and after one call of a site."""
-    before: List[Value]  # a value for each lane, or one for all
-    after: List[Value]
-    parts: int  # the number of parts of the features that a branch is written in
-    grows: bool  # whether sublayers only append lanes and add to the last one
-    detached: int = 0  # the number of lanes before that are carried on without a gradient
-
-    @property
-    def changed(self) -> List[Value]:
-        """The lanes after the site that are none of the lanes before it."""
-        known = {value.root for value in self.before}
-        return [value for value in self.after if value.root not in known]
-
-    @classmethod
-    def of(cls, call: Leave, site: Site) -> SiteLanes:
-        """The arguments of a site are its lanes and those before the previous site; its results are alike."""
-        form = site.form
-        count = 1 if site.is_stacked else form["lanes"]
-        return cls(call.inputs[:count], call.outputs[:len(call.outputs) - count or None], form["parts"],
-                   form["changes"] != "all")
 
 
 def site_of(event: Event) -> Optional[Site]:
     """Returns the site whose call an event ends, or None."""
     module = event.module if isinstance(event, Leave) else None
     return module if isinstance(module, Site) else None
+
+
+def lanes_of_call(call: Leave, site: Site) -> DeclaredLanes:
+    """The arguments of a site are its lanes and those before the previous site; its results are alike."""
+    form = site.form
+    count = 1 if site.is_stacked else form["lanes"]
+    return DeclaredLanes(call.inputs[:count], call.outputs[:len(call.outputs) - count or None], form["parts"],
+                         form["changes"] != "all")
 
 
 def find_site(events: List[Event], begin: int, end: int) -> Optional[Leave]:
@@ -79,6 +62,8 @@ class SiteNorms(NormFinder):
 class SiteFlow(Flow):
     """The flow of a stream between declared sites. Its x is the first row that a sublayer reads."""
 
+    has_last_lanes = True
+
     def __init__(self, events: Iterable[Event], first: Leave) -> None:
         """events: those of the pass. first: the first site of the stream."""
         ended = [event for event in events if isinstance(event, Leave)]
@@ -86,20 +71,17 @@ class SiteFlow(Flow):
         values = StreamValues(next(event.inputs[0] for event in ended if event.name == f"{first.name}.sublayers.0"))
         super().__init__(values, SiteNorms(values, {e.name for e in ended if isinstance(e.module, Read)}))
         for value in first.inputs:
-            self.values.set(value, STREAM)
+            self.values.mark(value, STREAM)
 
     def take(self, event: Union[Op, Leave], place: Place) -> None:
         site = site_of(event)
         if isinstance(event, Leave) and site is not None:
-            self._end_site(event, SiteLanes.of(event, site))
+            self._end_site(event, lanes_of_call(event, site))
         else:
             super().take(event, place)
 
     def carries_stream(self, value: Value) -> bool:
         return self.values.branches_of(value) is not None
-
-    def is_end(self, value: Value, next_x: Value) -> bool:
-        return self.values.is_stream(value) and value.root.order > next_x.root.order
 
     def _linear(self, op: Op, inputs: List[Value]) -> Optional[Linear]:
         is_sublayers = any(is_within(op.module, path) for path in self._sublayers)
@@ -108,13 +90,13 @@ class SiteFlow(Flow):
     def _add(self, op: Op, inputs: List[Value], total: Value) -> bool:
         return False  # a sum ends with its site
 
-    def _has_ended(self, state: Branches, linear: Linear) -> bool:
+    def _has_ended(self, branches: Branches, linear: Linear) -> bool:
         return False
 
     def end(self, output: Value) -> None:
         pass
 
-    def _end_site(self, call: Leave, lanes: SiteLanes) -> None:
+    def _end_site(self, call: Leave, lanes: DeclaredLanes) -> None:
         lanes.after = [self._before_norm(lane) for value in lanes.after for lane in self._unstacked(value, lanes)]
         self.lanes = max(self.lanes, len(lanes.after), lanes.parts)
         changed = [value for value in lanes.after if self.values.branches_of(value)]
@@ -122,18 +104,18 @@ class SiteFlow(Flow):
         if branch is None:
             return
         ended = self.values.union_of(changed)
-        branches = self.values.list(ended)
+        branches = self.values.branches_numbered(ended)
         read = min((linear for b in branches for linear in b.linears), key=lambda linear: linear.op.order).input
         norm = self.norms.at(read)
         row = norm.input if norm is not None and is_within(norm.module, f"{call.name}.before") else read
         lanes.detached = self._count_detached(lanes, branch)
         self.sums.end(Sum(changed[0], row, branch, branches, lanes))
-        self.values.settle_made_of(ended, branch.order)
+        self.values.mark_made_of(ended, branch.order)
         for value in (*lanes.after, *call.outputs):
-            self.values.set(value, STREAM)
+            self.values.mark(value, STREAM)
 
     @staticmethod
-    def _unstacked(value: Value, lanes: SiteLanes) -> List[Value]:
+    def _unstacked(value: Value, lanes: DeclaredLanes) -> List[Value]:
         op = value.root.op
         return op.inputs if op is not None and op.name == "stack" and lanes.parts == 1 else [value]
 
@@ -142,11 +124,11 @@ class SiteFlow(Flow):
         norm = self.norms.at(lane) if self.values.branches_of(lane) else None
         return lane if norm is None else norm.input
 
-    def _count_detached(self, lanes: SiteLanes, branch: Value) -> int:
+    def _count_detached(self, lanes: DeclaredLanes, branch: Value) -> int:
         within = self._carried(lanes, branch, False) - self._carried(lanes, branch, True)
         return sum(has_gradient(value) and value.root in within for value in lanes.before)
 
-    def _carried(self, lanes: SiteLanes, branch: Value, by_gradient: bool) -> Set[Value]:
+    def _carried(self, lanes: DeclaredLanes, branch: Value, by_gradient: bool) -> Set[Value]:
         """Returns the roots of the lanes before a site that lead to the lanes after it, not by way of the branch.
         by_gradient: only by values with a gradient."""
         ends, found = {value.root for value in lanes.before}, set()
@@ -165,7 +147,7 @@ class SiteFlow(Flow):
 
     def _written(self, total: Value) -> Optional[Value]:
         """Returns the row that is written into lanes: the last one on all paths from the branches that is no sum."""
-        for value in bottlenecks(total, self.values, branches=True):
+        for value in bottlenecks(total, self.values, from_branches=True):
             row, op = as_row(value, self.x), value.root.op
             is_sum = op is not None and op.name == "add" and any(
                 not self.values.branches_of(v) and not v.parameter and as_row(v, self.x) is not None

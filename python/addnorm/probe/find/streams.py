@@ -13,8 +13,9 @@ from .lane_flow import LaneFlow, find_lanes, reads_otherwise
 from .layers import Element, LayerRun, RunFinder
 from .names import is_norm
 from .parts import Norm, Sum
+from .paths import is_made_of, is_sum_with
 from .site_flow import SiteFlow, find_site, site_of
-from .sublayers import Arranger, Sublayer, is_made_of
+from .sublayers import Arranger, Sublayer
 from .values import features_last
 
 
@@ -57,7 +58,7 @@ class StreamFinder:
         self._layers = RunFinder(elements).find(graph.events)
         self._found = Found()
         self._stream: Optional[Stream] = None
-        self._is_settled = False
+        self._has_chosen_flow = False
         self._left: List[Value] = []  # the outputs of the last layer
         self._left_by: Optional[type] = None
         self._leave_stream: Set[type] = set()  # classes of layers that return the stream
@@ -68,7 +69,7 @@ class StreamFinder:
         takes = {run.inputs_at: run for run in self._layers.runs if run.inputs}
         for index, event in enumerate(self._graph.events):
             if index in begins:
-                self._try(self._settle, index)
+                self._try(self._choose_flow, index)
             if index in takes:
                 self._try(self._take_inputs, takes[index], index)
             self._try(self._take, event, index)
@@ -130,15 +131,15 @@ class StreamFinder:
         flow = Flow(features_last(x, self._modules))
         flow.values.place = self._layers.places[index]
         self._stream = Stream(flow, index, others, None if self._found.streams else flow.x)
-        self._is_settled = False
+        self._has_chosen_flow = False
         self._left, self._leave_stream = [], set()
 
-    def _settle(self, index: int) -> None:
+    def _choose_flow(self, index: int) -> None:
         """Chooses the flow of a stream after the first layer of its stack. If that layer has no sums, or if its
         sublayers read rows of several lanes, this tries a flow of lanes and a flow for each other argument."""
-        if self._stream is None or self._is_settled:
+        if self._stream is None or self._has_chosen_flow:
             return
-        self._is_settled = True
+        self._has_chosen_flow = True
         stream = self._stream
         site = find_site(self._graph.events, stream.begin, index)
         if site is not None:
@@ -160,7 +161,7 @@ class StreamFinder:
                        "and no sum of these was understood")
 
     def _end_stream(self, index: int, outputs: List[Value], is_last: bool) -> None:
-        self._settle(index)
+        self._choose_flow(index)
         stream = self._stream
         if stream is None:
             return
@@ -215,14 +216,3 @@ class StreamFinder:
 
 def has_stream_sums(sums: Iterable[Sum]) -> bool:
     return any(s.stream is not None for s in sums)
-
-
-def is_sum_with(value: Value, others: Set[Value], depth: int = 12) -> bool:
-    """Whether the value is a separate stream: sums and norms of its shape lead to it, and one adds a value of
-    `others`."""
-    op = value.root.op
-    if op is None or depth == 0:
-        return False
-    same = [v for v in op.inputs if v.shape == value.root.shape]
-    return op.name == "add" and any(v.root in others for v in same) or \
-        any(is_sum_with(v, others, depth - 1) for v in same)

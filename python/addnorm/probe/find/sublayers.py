@@ -10,10 +10,8 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from ..._structure import parent_of
 from ..record.graph import Value
 from .flow import Flow
-from .operators import FITTING, MODULATING
 from .parts import Branch, Norm, Sum
-from .sums import peel
-from .values import StreamValues
+from .paths import is_dropped, is_made_of, peel
 
 MIXER = re.compile(r"attn|attention|mha|mixer|mamba|ssm|conv|recurrent|rwkv|time_mix|delta", re.I)
 KINDS = ("attention", "feed_forward")
@@ -63,42 +61,6 @@ class Sublayer:
         return [(slot, norm) for slot, norm in slots if norm is not None]
 
 
-def is_made_of(value: Value, source: Value, values: StreamValues, depth: int = 8) -> bool:
-    """Whether a value is `source`, or is `source` after factors, masks, clamps and numbers of other networks."""
-    if value.root is source.root:
-        return True
-    op = value.root.op
-    if op is None or depth == 0 or op.name not in FITTING:
-        return False
-    mine = [v for v in op.inputs if values.branches_of(v) is not None]
-    return bool(mine) and all(is_made_of(v, source, values, depth - 1) for v in mine)
-
-
-def factors_between(value: Value, source: Value, values: StreamValues, depth: int = 8) -> List[Value]:
-    """Returns the computed factors for each feature, such as gates and modulations, that multiply `source` between it
-    and `value`. Learned vectors do not count. Returns [] if operators other than products, sums and dropout lie
-    between."""
-    found: List[Value] = []
-    while value.root is not source.root:
-        op = value.root.op
-        mine = [] if op is None else [v for v in op.inputs if values.branches_of(v) is not None]
-        if op is None or depth == 0 or len(mine) != 1 or op.name not in MODULATING:
-            return []
-        if op.name in ("mul", "addcmul"):
-            width = values.x.shape[-1]
-            found += [v for v in op.inputs if v is not mine[0] and not v.parameter and v.shape[-1:] == (width,)
-                      and (op.name == "mul" or v is not op.inputs[0])]
-        value, depth = mine[0], depth - 1
-    return found
-
-
-def is_dropped(value: Value, source: Value) -> bool:
-    """Whether a value is `source`, a dropout of it or a multiple of it."""
-    op = value.root.op
-    return value.root is source.root or op is not None and op.name in ("native_dropout", "mul") and any(
-        v.root is source.root for v in op.inputs)
-
-
 def name_in_layer(norm: Norm, layer: str) -> str:
     """Returns the name within a layer of the module with a norm's γ, or of the norm's module if it has no γ."""
     name = parent_of(norm.gamma) if norm.gamma else norm.module
@@ -118,7 +80,7 @@ class Arranger:
     def arrange(self, sums: List[Sum]) -> List[Sublayer]:
         """Returns the sublayers of one layer, in the order of their sums."""
         found = [sub for s in sums for sub in self._split(s)]
-        self._settle_kinds(found)
+        self._correct_kinds(found)
         place = self._place_post_norm if self._is_post_norm(found) else self._place
         for i, sub in enumerate(found):
             place(sub, found, i)
@@ -126,7 +88,7 @@ class Arranger:
             last = found[-1]
             if last.after is None:
                 last.after = self._norm_within(last)
-            self._settle_missing(found)
+            self._move_norms_inside(found)
             self._previous = last
         for sub in found:
             for slot, norm in sub.norms():
@@ -160,7 +122,7 @@ class Arranger:
             return "attention"
         return "feed_forward"
 
-    def _settle_kinds(self, found: List[Sublayer]) -> None:
+    def _correct_kinds(self, found: List[Sublayer]) -> None:
         """Labels the first of two sublayers without attention as attention: it mixes tokens, if either does."""
         kinds = [sub.kind for sub in found]
         if kinds == ["feed_forward", "feed_forward"] and not self._named["feed_forward"]:
@@ -296,12 +258,10 @@ class Arranger:
 
     def _as_in_sum(self, value: Value, sub: Sublayer) -> Value:
         """Returns the view of a value that has the sum's shape, and so the sum's order of tokens."""
-        found: Optional[Value] = value
-        while found is not None and found.shape != sub.total.shape:
-            found = found.alias_of
-        return found or self._values.upright(value)
+        views = (v for v in value.views() if v.shape == sub.total.shape)
+        return next(views, None) or self._values.in_stream_shape(value)
 
-    def _settle_missing(self, found: List[Sublayer]) -> None:
+    def _move_norms_inside(self, found: List[Sublayer]) -> None:
         """Moves a norm after a branch without a sum to the slot "inside", if other layers have a norm there."""
         for sub in found:
             norm = sub.after or next((n for n in self._norms.found

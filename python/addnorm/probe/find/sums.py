@@ -8,8 +8,9 @@ from ..fit.lanes import share
 from ..fit.values import wide
 from ..record.graph import Op, Value
 from .norms import NormFinder
-from .operators import BIASED, MIXING, RANDOM, REORDERING, SCALING
+from .operators import BIASED, MIXING
 from .parts import Linear, Sum
+from .paths import is_older, without_factor
 from .values import STREAM, Branches, StreamValues
 
 MOST_MIXED = 12  # the most operators between the stream and a sum with gates
@@ -17,7 +18,19 @@ MOST_UNLIKE = 0.05  # the largest relative distance from a projection onto the s
 
 
 class SumFinder:
-    """Finds the sums of one stream, operator by operator."""
+    """Finds the sums of one stream, operator by operator. These forms are recognized, in the order of add(); x is the
+    stream, h its norm, f a branch:
+
+        x + f, f read before the sum     add() completes the sum of end_without_stream()
+        x + (x + f)                      _add_again()
+        x + (h + f)                      _add_beside_norm()
+        x + (f + a(f)), an adapter a     _add_adapted()
+        c + f(c), a convolution c of x   _add_to_convolved()
+        f − ⟨f, x⟩/⟨x, x⟩·x              _add_projection(): no sum, the result is still the branch
+        g ⊙ x + f, a computed gate g     _add_gated()
+        x + f                            add() itself
+        f alone                          end_without_stream(), which Flow calls when a linear map reads f
+    """
 
     def __init__(self, values: StreamValues, norms: NormFinder, linears: List[Linear]):
         """linears: the list of linear maps, which grows during the search."""
@@ -37,23 +50,23 @@ class SumFinder:
             ended = self._without_stream.pop(value.root, None)
             if ended is not None and self._values.is_stream(other):  # the branch was read before it was added
                 ended.total, ended.stream = total, other
-                self._values.set(total, STREAM)
+                self._values.mark(total, STREAM)
                 self._sum_of[total.root] = ended
                 return True
-        states = [self._values.branches_of(v) for v in inputs]
-        if states == [STREAM, STREAM]:
+        branches_of_inputs = [self._values.branches_of(v) for v in inputs]
+        if branches_of_inputs == [STREAM, STREAM]:
             if self._add_again(inputs, total) or self._add_beside_norm(inputs, total) or \
                     self._add_adapted(inputs, total):
                 return True
             self._excuse_inner(inputs)
             return False
-        if states[0] == states[1] and self._add_to_convolved(inputs, total):
+        if branches_of_inputs[0] == branches_of_inputs[1] and self._add_to_convolved(inputs, total):
             return True
-        if states[0] and states[1] and self._add_gated(inputs, total):
+        if branches_of_inputs[0] and branches_of_inputs[1] and self._add_gated(inputs, total):
             return True
-        if (states[0] == STREAM) == (states[1] == STREAM):
+        if (branches_of_inputs[0] == STREAM) == (branches_of_inputs[1] == STREAM):
             return False
-        stream, branch = inputs if states[0] == STREAM else inputs[::-1]
+        stream, branch = inputs if branches_of_inputs[0] == STREAM else inputs[::-1]
         if op.name == "sub" and stream is inputs[1]:  # f − x, an intermediate of x + r·(f − x)
             return False
         if self._is_gated_stream(branch, stream):
@@ -80,7 +93,7 @@ class SumFinder:
         if before is not None:
             self._over_norms[total.root] = before
         ended.total = total
-        self._values.set(total, STREAM)
+        self._values.mark(total, STREAM)
         self._sum_of[total.root] = ended
 
     def _add_beside_norm(self, inputs: List[Value], total: Value) -> bool:
@@ -113,7 +126,7 @@ class SumFinder:
         number = self._values.unite(self._values.numbers_of(branches))
         self._values.reopen(number)
         for other in values:
-            self._values.set(other, frozenset([number]))
+            self._values.mark(other, frozenset([number]))
         for s in sums:
             s.branches = []
             self._without_stream.pop(s.total.root, None)
@@ -156,7 +169,7 @@ class SumFinder:
         if not first.op.order <= stream.root.order < rest[0].op.order or self._norms.at(first.input):
             return False
         branches[0].linears = rest
-        self._values.settle(stream)
+        self._values.mark_as_stream(stream)
         self.end(Sum(total, stream, branch, branches))
         return True
 
@@ -170,7 +183,7 @@ class SumFinder:
             if stream is not None and self._add_projection(inputs, kept, stream, total):
                 return True
             if stream is not None:
-                self._values.set(total, frozenset([self._join_gated(self._values.union_of(inputs))]))
+                self._values.mark(total, frozenset([self._join_gated(self._values.union_of(inputs))]))
                 self.end(Sum(total, stream, total, self._values.list_branches(total), is_mixed=True))
                 return True
         return False
@@ -187,13 +200,13 @@ class SumFinder:
         along = (f * x).sum(-1, keepdim=True) / x.square().sum(-1, keepdim=True).clamp(min=1e-300) * x
         if not share(found - (along if total.op.name == "sub" else -along), along) < MOST_UNLIKE:
             return False
-        self._values.set(total, frozenset([self._values.join(self._values.union_of(inputs))]))
+        self._values.mark(total, frozenset([self._values.join(self._values.union_of(inputs))]))
         self._values.projected[total.root] = branch
         return True
 
     def _join_gated(self, branches: Branches) -> int:
         """Joins a gate's branch with the branches that the gate read before they were added."""
-        read = {linear.input.root for branch in self._values.list(branches) for linear in branch.linears}
+        read = {linear.input.root for branch in self._values.branches_numbered(branches) for linear in branch.linears}
         for root in read & self._without_stream.keys():
             gated = self._without_stream.pop(root)
             branches |= self._values.numbers_of(gated.branches)
@@ -209,26 +222,26 @@ class SumFinder:
     def end(self, ended: Sum) -> None:
         """Adds a sum and ends its branches."""
         self._values.end(self._values.branches_of(ended.branch) or STREAM)
-        self._values.set(ended.total, STREAM)
+        self._values.mark(ended.total, STREAM)
         self._sum_of[ended.total.root] = ended
         self.last = ended
         if ended.stream is not None and self._norms.at(without_factor(ended.stream)) is not None:
             self._over_norms[ended.total.root] = ended
         self.found.append(ended)
 
-    def end_without_stream(self, read: Value, state: Branches) -> None:
+    def end_without_stream(self, read: Value, branches: Branches) -> None:
         norm = self._norms.at(read)
-        total = self._values.upright(read if norm is None else norm.input)
+        total = self._values.in_stream_shape(read if norm is None else norm.input)
         stream = self._stream_within(total)
-        ended = Sum(total, stream, total, self._values.list(state), is_mixed=stream is not None)
+        ended = Sum(total, stream, total, self._values.branches_numbered(branches), is_mixed=stream is not None)
         if stream is None:
             self._without_stream[total.root] = ended
         else:
             self._excuse_gated(ended)
-        self._values.end(state)
-        self._values.settle(total)
+        self._values.end(branches)
+        self._values.mark_as_stream(total)
         if norm is not None:
-            self._values.settle(norm.output)
+            self._values.mark_as_stream(norm.output)
         self.end(ended)
 
     def _excuse_inner(self, inputs: List[Value]) -> None:
@@ -272,68 +285,3 @@ class SumFinder:
         summed = op.inputs[:1] if op.name in (*BIASED, "sub") else op.inputs  # f − x has no residual
         found = (self._stream_within(v, depth - 1) for v in summed if self._values.branches_of(v) is not None)
         return next((v for v in found if v is not None), None)
-
-
-def without_factor(value: Value) -> Value:
-    """Returns x if the value is a multiple of x by a number, else the value."""
-    op = value.root.op
-    if op is None or op.name not in ("mul", "div") or any(v.tensor.numel() > 1 for v in op.inputs[1:]):
-        return value
-    return op.inputs[0]
-
-
-def is_older(value: Value, begin: int, depth: int = 4) -> bool:
-    """Whether a value was computed before the operator `begin`, or is a sum or a multiple of such values."""
-    op = value.root.op
-    if value.root.order < begin or op is None or depth == 0:
-        return value.root.order < begin
-    return op.name in SCALING and all(is_older(v, begin, depth - 1) for v in op.inputs)
-
-
-def in_order(value: Value) -> Value:
-    """Returns the value before operators that move tokens, such as the roll of shifted windows."""
-    while value.root.op is not None and value.root.op.name in REORDERING:
-        value = value.root.op.inputs[0]
-    return value
-
-
-def peel(value: Value, values: StreamValues, norms: NormFinder) -> List[Tuple[Value, str]]:
-    """Returns the steps from a term of a sum back to the branch's output, as (value, the kind of the step after it).
-    The kinds are "", "norm", "dropout", "mask" (of 0 and 1), "gains" (learned), "scale" and "projection"."""
-    steps = [(value, "")]
-    while True:
-        value = steps[-1][0]
-        norm = norms.at(value)
-        if norm is not None:
-            steps.append((norm.input, "norm"))
-            continue
-        if value.root in values.projected:
-            steps.append((values.projected[value.root], "projection"))
-            continue
-        op = value.root.op
-        if op is None:
-            return steps
-        inside = [v for v in op.inputs if values.branches_of(v)]
-        others = [v for v in op.inputs if not values.branches_of(v)]
-        if op.name == "native_dropout":
-            steps.append((inside[0], "dropout"))
-        elif op.name in ("mul", "div") and len(inside) == 1 and values.has_stream_shape(inside[0]) \
-                and not any(values.is_stream(v) for v in others):
-            steps.append((inside[0], kind_of_factor(others)))
-        else:
-            return steps
-
-
-def is_random(value: Value, depth: int = 4) -> bool:
-    """Whether a value is drawn at random, such as the factor of stochastic depth."""
-    op = value.root.op
-    return op is not None and depth > 0 and (op.name in RANDOM or any(is_random(v, depth - 1) for v in op.inputs))
-
-
-def kind_of_factor(factors: List[Value]) -> str:
-    if any(is_random(v) for v in factors if v.tensor.numel() == 1):
-        return "dropout"
-    masks = [v for v in factors if not v.parameter and v.tensor.numel() not in (1, v.tensor.shape[-1])]
-    if masks:
-        return "mask" if all(v.numbers.max() == 1 for v in masks) else "dropout"
-    return "gains" if any(v.parameter for v in factors) else "scale"

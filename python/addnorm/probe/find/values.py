@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..record.graph import Op, Value
+from .operators import FACTORS
 from .parts import Branch, Place
 
 Branches = FrozenSet[int]  # numbers of branches; empty for the stream
@@ -61,15 +62,9 @@ class StreamValues:
         return t.is_floating_point() and t.dim() > 1 and t.numel() == x.numel() and \
             (t.shape[-1] == x.shape[-1] or is_channels_first(t, x.shape))
 
-    def upright(self, value: Value) -> Value:
+    def in_stream_shape(self, value: Value) -> Value:
         """Returns the earliest value with the stream's shape that this one is a view of, or the value itself."""
-        found = value
-        at: Optional[Value] = value
-        while at is not None:
-            if at.shape == self.x.shape:
-                found = at
-            at = at.alias_of
-        return found
+        return [value, *(v for v in value.views() if v.shape == self.x.shape)][-1]
 
     # -- Branches of values --
 
@@ -97,22 +92,22 @@ class StreamValues:
         return STREAM.union(*(self.branches_of(v) or STREAM for v in values))
 
     def list_branches(self, value: Value) -> List[Branch]:
-        return self.list(self.branches_of(value) or STREAM)
+        return self.branches_numbered(self.branches_of(value) or STREAM)
 
-    def list(self, branches: Branches) -> List[Branch]:
+    def branches_numbered(self, branches: Branches) -> List[Branch]:
         return [self._branches[self._find(number)] for number in sorted(branches)]
 
-    def set(self, value: Value, branches: Branches) -> None:
+    def mark(self, value: Value, branches: Branches) -> None:
         self._of[value.root] = branches
 
-    def settle(self, value: Value) -> None:
+    def mark_as_stream(self, value: Value) -> None:
         """Marks a value, and its multiples that were already computed, as the stream."""
         self._of[value.root] = STREAM
         for op in self.readers.get(value.root, []):
-            if op.name in ("mul", "div") and all(not self.branches_of(v) for v in op.inputs):
-                self.settle(op.outputs[0])
+            if op.name in FACTORS and all(not self.branches_of(v) for v in op.inputs):
+                self.mark_as_stream(op.outputs[0])
 
-    def settle_made_of(self, ended: Branches, order: int) -> None:
+    def mark_made_of(self, ended: Branches, order: int) -> None:
         """Marks the values that were computed only from the branches `ended`, since `order`, as the stream."""
         for root, branches in self._of.items():
             if root.order >= order and frozenset(map(self._find, branches)) <= ended:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import List, NamedTuple, Optional, Tuple
+import math
+from typing import List, NamedTuple, Optional
 
 import torch
 from torch import Tensor
@@ -10,7 +11,9 @@ from torch import Tensor
 from .batch import Numbers
 from .values import wide
 
+SAMPLE = 256  # the number of tokens that a fit uses if it need not use all
 IDLE = 1e-6  # a branch smaller than this share of the state does not determine its factor
+EXPLAINED = 0.02  # the largest relative residual of numbers that are the same for all tokens
 
 
 class LaneRows(NamedTuple):
@@ -50,12 +53,24 @@ def spread(lanes: Tensor) -> float:
     return share(lanes - lanes.mean(1, keepdim=True), lanes)
 
 
-def together(lanes: List[Tuple[Tensor, int]]) -> Tensor:
-    """Stacks lanes as [rows, lanes, features]."""
-    return torch.stack([wide(lane).flatten(0, 1) for lane, _ in lanes], 1)
+def sampled(count: int) -> Tensor:
+    """Returns the numbers of some evenly spaced rows out of `count`."""
+    return torch.arange(0, count, max(1, math.ceil(count / SAMPLE)))
 
 
-def explain(values: LaneRows) -> Solution:
+def together(lanes: List[Tensor]) -> Tensor:
+    """Stacks lanes [sequences, tokens, features] as [rows, lanes, features], in float64."""
+    return torch.stack([wide(lane).flatten(0, 1) for lane in lanes], 1)
+
+
+def sampled_together(lanes: List[Tensor]) -> Tensor:
+    """Stacks some rows of lanes, like together()."""
+    rows = [lane.flatten(0, 1) for lane in lanes]
+    some = sampled(len(rows[0])).to(rows[0].device)
+    return torch.stack([wide(lane[some]) for lane in rows], 1)
+
+
+def explain_by_row(values: LaneRows) -> Solution:
     """Fits each lane after the site as a sum of the lanes before it and of the branch, if the branch is large
     enough."""
     is_written = values.branch.norm() > IDLE * values.before.norm()
@@ -63,7 +78,20 @@ def explain(values: LaneRows) -> Solution:
     return solve(values.after, sources, values.precision)
 
 
-def numbers_of_lane(lane: Tensor, mean: Tensor, left: Tensor, carry: Tensor) -> Numbers:
+def explain_by_constants(target: Tensor, sources: Tensor, precision: float) -> Solution:
+    """Solves target ≈ of · sources, [rows, lanes, features], with numbers that are the same in all rows. Where these do
+    not explain it, solves it in each row, if a row has more features than unknown numbers."""
+    def in_one_row(lanes: Tensor) -> Tensor:
+        return lanes.transpose(0, 1).flatten(1)[None]
+
+    joint = solve(in_one_row(target), in_one_row(sources), precision)
+    left = joint.left.reshape(target.shape[1], len(target), -1).transpose(0, 1)
+    if share(left, target) < EXPLAINED or sources.shape[1] >= sources.shape[2]:
+        return Solution(joint.of, left, joint.is_determined)
+    return solve(target, sources, precision)
+
+
+def carry_numbers(lane: Tensor, mean: Tensor, left: Tensor, carry: Tensor) -> Numbers:
     """Returns the residual of a lane [rows, features], the sum and size of its row of the carry [rows, lanes], and its
     distance from the mean lane."""
     return {"unexplained": share(left, lane), "carry_in": carry.sum(-1).mean().item(),
@@ -80,7 +108,7 @@ def lane_numbers(found: Solution, recorded: Optional[Tensor], values: LaneRows) 
     mean = values.after.mean(1)
     lanes: List[Numbers] = []
     for i in range(n):
-        numbers = numbers_of_lane(values.after[:, i], mean, found.left[:, i], carry[:, i])
+        numbers = carry_numbers(values.after[:, i], mean, found.left[:, i], carry[:, i])
         if found.of.shape[-1] > n:
             numbers["write"] = found.of[:, i, n].mean().item()
         if 2 * is_determined.sum() > len(is_determined):

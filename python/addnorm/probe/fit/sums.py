@@ -7,14 +7,16 @@ residual. From these the host computes the fit to any subset of the parts.
 from __future__ import annotations
 
 import math
-from typing import Dict, Iterable, List, Optional, Tuple
+from typing import Collection, Dict, Iterable, List, Optional, Tuple
 
 import torch
 from torch import Tensor
 
-from .values import Numbers, wide
+from .batch import Numbers
+from .values import wide
 
 LEAST_EIGENVALUE = 1e-10  # for parts of length 1; below, some parts are linear combinations of others
+MOST_UNEXPLAINED = 0.02  # the largest relative residual of a fit that explains its total
 MOST_ERROR = 0.02  # the largest standard error of a coefficient
 
 
@@ -46,8 +48,9 @@ class InnerProducts:
         self._left, self._length = numbers["left"], numbers["length"]
         self._count, self._precision = count, torch.finfo(dtype).eps
 
-    def fit(self, names: Optional[Iterable[str]] = None) -> Numbers:
-        """Returns the coefficients of the named parts (default: all), and the relative residual, "unexplained".
+    def fit(self, names: Optional[Iterable[str]] = None, hidden: Collection[str] = ()) -> Numbers:
+        """Returns the coefficients of the named parts (default: all), and the relative residual, "unexplained". The
+        result omits the parts in `hidden`.
 
         Omits coefficients that the data do not determine: those of parts that are multiples of each other, or that are
         smaller than the total's rounding. Returns {} if a value is not finite, or if the total is 0. """
@@ -78,7 +81,8 @@ class InnerProducts:
             return (is_mixed or not error < MOST_ERROR) and has_part or is_hidden
 
         return {"unexplained": left / self._length,
-                **{f"from_{name}": solution[a] / unit[a] for a, name in enumerate(chosen) if not is_vague(a)}}
+                **{f"from_{name}": solution[a] / unit[a] for a, name in enumerate(chosen)
+                   if name not in hidden and not is_vague(a)}}
 
     def _rest_without(self, at: List[int]) -> Tuple[List[float], float]:
         """Returns the inner products of all parts with r, and ‖r‖². Here r is the first solution's residual plus its

@@ -5,21 +5,17 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 from torch import nn
 
 from ..._core import family_facts
 from ..._structure import EPSILONS, HEADS, entry, parent_of
-from ...torch.stack import Stack
 from ..find.layers import Element
 from ..find.names import ATTENTION, is_of_other_axes, is_projection, names_mhc, output_dim, squashing, weight_named
 from ..fit.batch import Numbers
 from .measured import Measured
-from .profile import SeenSublayer
-
-PLACEMENTS = {"before": "pre", "after": "post", "before inside": "sandwich", "inside": "reordered",
-              "": "none"}
+from .placement import PlacementFinder
 
 
 class Declared:
@@ -64,69 +60,6 @@ class Declared:
         for (name, kind, slot), _ in self._measured.slots.most_common():
             slots.setdefault(name, (kind, slot))
         return slots
-
-    def placement(self) -> Optional[str]:
-        """Returns the placements of all layers in the notation of `addnorm study --placement`: "pre", or
-        "pre:1+sandwich". Returns "unknown" if the norms of a layer fit no placement. An addnorm.torch.Stack that
-        contains all layers declares it."""
-        layers = self._measured.layer_names
-        stacks = [module for module in self.modules.values() if isinstance(module, Stack)]
-        if len(stacks) == 1 and len(stacks[0].layers) == len(layers):
-            return stacks[0].placement
-        names = [self._layer_placement(layer) for layer in sorted(layers)]
-        if None in names:
-            return "unknown"
-        runs = [(name, len(list(run))) for name, run in itertools.groupby(names)]
-        return "+".join([f"{name}:{n}" for name, n in runs[:-1]] + [str(runs[-1][0])]) if runs else None
-
-    def _layer_placement(self, layer: int) -> Optional[str]:
-        slots: Dict[str, Set[str]] = {"attention": set(), "feed_forward": set()}
-        for sub in self._measured.sublayers.values():
-            if sub.layer == layer:
-                slots[sub.kind] = self._usual_slots(sub)
-        rows = [PLACEMENTS.get(" ".join(sorted(found))) for found in slots.values()]
-        if None in rows:
-            return None
-        return rows[0] if rows[0] == rows[1] else "/".join(map(str, rows))
-
-    def _usual_slots(self, sub: SeenSublayer) -> Set[str]:
-        """Returns the slots in which most layers of the same class have a norm, if this layer has that module."""
-        if sub.has_own_slots:
-            return {slot for slot, _ in sub.norms}
-        kind = type(self.modules[sub.layer_module])
-        peers = [peer for peer in self._measured.sublayers.values() if (peer.kind, peer.index) == (sub.kind, sub.index)
-                 and type(self.modules[peer.layer_module]) is kind]
-        found: Dict[str, Counter] = {}
-        for peer in peers:
-            for slot, name in peer.norms:
-                found.setdefault(slot, Counter())[name] += 1
-        usual = {slot for slot, names in found.items() if 2 * sum(names.values()) > len(peers)
-                 and any(self._has_norm(sub.layer_module, name) for name in names)}
-        return usual | {slot for slot, name in sub.norms if self._is_extra(name, peers)}
-
-    def _is_extra(self, name: str, peers: List[SeenSublayer]) -> bool:
-        """Whether most layers have an Identity in place of this norm, such as the last norm of a stage of Swin V2."""
-        idle = [isinstance(self.modules.get(f"{peer.layer_module}.{name}"), nn.Identity) for peer in peers]
-        return 2 * sum(idle) > len(peers)
-
-    def _has_norm(self, layer: str, name: str) -> bool:
-        """Whether a layer has a norm. A norm that is not a module counts, and an Identity does not."""
-        whole = f"{layer}.{name}" if layer else name
-        module = self.modules.get(whole, self.modules.get(name))
-        is_other_layers = module is None and any(
-            f"{other}.{name}" in self.modules for other in set(self._measured.layer_names.values()))
-        is_idle = isinstance(module, nn.Identity) and not self._lacks_alone(layer, name)
-        return not is_other_layers and not is_idle
-
-    def _lacks_alone(self, layer: str, name: str) -> bool:
-        """Whether a layer is the only one of its list with an Identity in place of a norm. The first and the last layer
-        do not count, because their input or output may be normalized elsewhere."""
-        kind = type(self.modules[layer])
-        peers = [path for _, path in sorted(self._measured.layer_names.items())
-                 if parent_of(path) == parent_of(layer) and type(self.modules[path]) is kind]
-        peers = [path for path in dict.fromkeys(peers) if f"{path}.{name}" in self.modules]
-        idle = [path for path in peers if isinstance(self.modules[f"{path}.{name}"], nn.Identity)]
-        return len(peers) > 3 and idle == [layer] and layer not in (peers[0], peers[-1])
 
     def lane_form(self) -> Optional[str]:
         """Returns "mhc" if the stream has lanes and the code's names say mHC, else None."""
@@ -204,7 +137,7 @@ class Declared:
                           if is_projection(m) and not ATTENTION.search(name) and
                           weight_named(name, False) in ("up", "gate")
                           and max(m.weight.shape) == m.weight.shape[output_dim(m)]), None),
-            "placement": self.placement(),
+            "placement": PlacementFinder(self.modules, self._measured).placement(),
             "n_lanes": self._measured.lanes or None,
             "lane_form": self.lane_form(),
             **norms,

@@ -13,13 +13,15 @@ from torch import Tensor, nn
 from ..._sharded import local_part
 from ..._structure import tensors_in
 from ..find.flow import Flow
-from ..find.lanes import Layout, spread
 from ..find.names import is_norm, is_projection
 from ..find.operators import ELEMENTWISE, NORMS
-from ..find.sublayers import Sublayer, is_made_of
+from ..find.parts import Layout
+from ..find.paths import is_made_of
+from ..find.sublayers import Sublayer
 from ..find.values import is_channels_first
 from ..fit.batch import Numbers
-from ..fit.sums import InnerProducts, inner_products
+from ..fit.lanes import spread
+from ..fit.sums import MOST_UNEXPLAINED, InnerProducts, inner_products
 from ..fit.values import size_numbers, wide
 from ..record.graph import Op, Value
 from .measured import Measured
@@ -105,7 +107,7 @@ class SumGradient:
         """Stored until the end of the step, so it must not reference tensors."""
         entry.pop(f"grad_to_{name}", None)
         made_of = InnerProducts(numbers, parts, dtype, count).fit()
-        if made_of.get("unexplained", 1) < 0.02 and "from_sum" in made_of:
+        if made_of.get("unexplained", 1) < MOST_UNEXPLAINED and "from_sum" in made_of:
             entry[f"grad_to_{name}"] = made_of["from_sum"]
 
 
@@ -117,7 +119,6 @@ class Gradients:
         self._measured, self._flow, self._rows, self._modules = measured, flow, rows, modules
         self._parameters = parameters
         self._is_trained = any(parameter.requires_grad for parameter in parameters.values())
-        self._fit = measured.fit
         self._gradients: Dict[Value, Gradient] = {}
 
     def watch(self, value: Value) -> Optional[Gradient]:
@@ -180,11 +181,11 @@ class Gradients:
         self._measured.finally_do(functools.partial(self._count, entry))
         inner = self._inner_norm(sub)
         if inner is None and not sub.total.root.op.has_graph:
-            self._measured.miss_graph(sub.module)
+            self._measured.coverage.miss_graph(sub.module)
             return
         is_branch_within = sub.joined.is_within_function and sub.sum.branch.tensor.requires_grad
         if is_branch_within:
-            self._measured.miss_graph(sub.module)
+            self._measured.coverage.miss_graph(sub.module)
         total, x = self.watch(sub.total), self.watch(self._whole(sub.x))
         joined, readers = self.watch(sub.joined), self._readers(sub)
         has_branch_gradient = not is_branch_within and not sub.joined.has_lost_edge
@@ -212,8 +213,8 @@ class Gradients:
 
     def _count(self, entry: Numbers, arrived: Sequence[bool] = ()) -> None:
         # A gradient of 0, as before a head of zeros, has no factor. The rule gradient-zero judges it.
-        if self._is_trained and self._measured.keeps_graph and entry.get("grad_rms") != 0:
-            self._measured.count("gradients", bool(arrived) or "grad_to_branch" in entry)
+        if self._is_trained and self._measured.coverage.keeps_graph and entry.get("grad_rms") != 0:
+            self._measured.coverage.count("gradients", bool(arrived) or "grad_to_branch" in entry)
 
     def _inner_norm(self, sub: Sublayer) -> Optional[InnerNorm]:
         """Returns the norm of a sum if one autograd.Function computes both, with an output for each, else None."""
@@ -252,7 +253,7 @@ class Gradients:
             if op is sub.sum.total.root.op or self._leads_to_sum(op, sub) and not self._makes_branch(op, sub.x):
                 continue
             if output.is_within_function and sub.sum.branch.tensor.requires_grad:
-                self._measured.miss_graph(sub.module)
+                self._measured.coverage.miss_graph(sub.module)
                 return None
             norm = next((n for n in self._flow.norms.found if n.input.root is sub.x.root
                          and n.order >= op.order and n.module == op.module), None)
@@ -320,7 +321,7 @@ class Gradients:
 
     def _fit_size(self, entry: Numbers, gradient: Tensor) -> None:
         root = math.sqrt(max(1, gradient.numel()))
-        self._fit(size_numbers, [gradient], lambda numbers: entry.update(grad_rms=numbers["length"] / root))
+        self._measured.fit(size_numbers, [gradient], lambda numbers: entry.update(grad_rms=numbers["length"] / root))
         self._measured.run_fits(ENOUGH)
 
 

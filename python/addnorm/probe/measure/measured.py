@@ -4,26 +4,37 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import torch
 from torch import Tensor
 
-from ..._structure import parent_of
 from ..._undo import Undo
 from ..find.streams import Found
 from ..find.sublayers import Sublayer, name_in_layer
 from ..fit.batch import Compute, Fits, Numbers
-from .profile import SeenSublayer, Site
+from .coverage import Coverage
+from .profile import Site
+
+
+class SeenSublayer(NamedTuple):
+    """A sublayer and the slots of its norms."""
+    kind: str
+    layer: int
+    layer_module: str
+    index: int  # its index among the sublayers of its layer's module
+    norms: List[Tuple[str, str]]  # (slot, name in the layer)
+    has_own_slots: bool
 
 
 class Measured:
-    """The measured numbers by site, and the parts that could not be measured."""
+    """The measured numbers by site."""
 
     def __init__(self, undo: Undo) -> None:
         """undo: removes the hooks on gradients at the end."""
         self._undo = undo
-        self._fits = Fits(self._miss_fit)
+        self.coverage = Coverage()
+        self._fits = Fits(self.coverage.miss_error)
         self.step = 0
         self.entries: Dict[Site, Numbers] = {}
         self.graded: Set[Site] = set()  # sites whose gradient has a hook
@@ -36,23 +47,13 @@ class Measured:
         self.width: Optional[int] = None
         self.lanes = 0  # the number of lanes, if the stream has several
         self.input_shape: Optional[torch.Size] = None  # the shape of the first layer's input stream
-        self.seen: Dict[str, List[int]] = {"sums": [0, 0], "norms": [0, 0], "attentions": [0, 0],
-                                           "gradients": [0, 0]}
-        self.left_out: List[Dict[str, str]] = []
-        self.keeps_graph = True  # whether gradients are enabled when the model is called
-        self._without_graph: Dict[str, None] = {}  # layers whose gradients cannot be measured, in order
-        self._others: Dict[str, torch.Size] = {}  # streams of other shapes, by the lists of their layers
 
     # -- Findings --
 
     def begin(self, found: Found, keeps_graph: bool) -> None:
         """Begins a forward pass. found: the streams in it."""
-        self.keeps_graph = keeps_graph
         self.input_shape = self.input_shape or found.input_shape
-        for where, why in found.missed.items():
-            self.miss(where, why)
-        for layer, shape in found.others.items():
-            self._others.setdefault(parent_of(layer) or layer, shape)
+        self.coverage.begin(found, keeps_graph)
 
     def add_sublayer(self, sub: Sublayer) -> None:
         norms = [(slot, name_in_layer(norm, sub.module)) for slot, norm in sub.norms()]
@@ -63,42 +64,6 @@ class Measured:
                                                             sub.has_own_slots)
         self.n_measured += 1
 
-    # -- Parts that are left out --
-
-    def miss(self, where: str, why: str) -> None:
-        """Notes a part that is not measured, once for all steps."""
-        missed = {"where": where or "the model", "why": why}
-        if missed not in self.left_out:
-            self.left_out.append(missed)
-
-    def miss_sum(self, where: str, why: str) -> None:
-        self.count("sums", False)
-        self.miss(where, why)
-
-    def miss_graph(self, layer: str) -> None:
-        """Notes a layer that runs without a graph, if gradients are enabled for the model."""
-        if self.keeps_graph:
-            self._without_graph[layer] = None
-
-    def count(self, what: str, is_measured: bool) -> None:
-        self.seen[what][0] += is_measured
-        self.seen[what][1] += 1
-
-    def coverage(self) -> Dict[str, Any]:
-        """Returns [measured, seen] of sums, norms, attentions and gradients, and the parts that were left out."""
-        others = [{"where": where, "why": "the layers also take and return a stream of ["
-                   f"{', '.join(map(str, shape))}], whose sums and norms were not measured"}
-                  for where, shape in self._others.items() if not self.lanes]
-        return {**self.seen, "left_out": self.left_out + others + self._words_of_graph()}
-
-    def _words_of_graph(self) -> List[Dict[str, str]]:
-        if not self._without_graph:
-            return []
-        first, *others = self._without_graph
-        where = f"{first} and {len(others)} more" if others else first or "the model"
-        return [{"where": where, "why": "the forward ran without a graph, as in a reentrant checkpoint or under "
-                 "torch.no_grad, so the gradients in it were not judged"}]
-
     # -- Fits --
 
     def guarded(self, function: Callable[..., None], *arguments: Any) -> None:
@@ -106,13 +71,7 @@ class Measured:
         try:
             function(*arguments)
         except Exception as error:
-            self._miss_fit(self._fits.where, error)
-
-    def _miss_fit(self, where: str, error: Exception) -> None:
-        """Notes an error of the first layer that has it."""
-        why = f"{type(error).__name__}: {error}"
-        if not any(missed["why"] == why for missed in self.left_out):
-            self.miss(where, why)
+            self.coverage.miss_error(self._fits.where, error)
 
     def begin_layer(self, where: str) -> None:
         """Sets the layer of the fits that are requested next."""
@@ -154,6 +113,6 @@ class Measured:
                 if values is not None:
                     function(values)
             except Exception as error:
-                self.miss("gradients", f"{type(error).__name__}: {error}")
+                self.coverage.miss("gradients", f"{type(error).__name__}: {error}")
 
         return guarded

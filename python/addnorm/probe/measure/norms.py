@@ -30,7 +30,7 @@ class NormMeasurement:
     """Measures one norm and writes its numbers to the profile's entry of a site."""
 
     def __init__(self, measured: Measured, declared: Declared, site: Site, module: Optional[nn.Module]) -> None:
-        self._measured, self._site, self._fit = measured, site, measured.fit
+        self._measured, self._site = measured, site
         self._is_other = is_of_other_axes(module) or module is not None and squashing(module) is not None
         form = declared.gamma_form()
         self._known = KnownNorm(declared.norm_kind(module) == "rms", None if form is None else form == "one_plus")
@@ -46,20 +46,20 @@ class NormMeasurement:
         statistics, the entry is removed again. Values are copied now, because they may be overwritten before the fit is
         read.
         """
-        (read, stride), (given, _) = rows_of(norm.input.numbers), rows_of(output.numbers)
+        (read, stride), given = rows_of(norm.input.numbers), rows_of(output.numbers).rows
         self._is_unit = norm.is_unit
         self._count = read[..., 0].numel()
         self._sample = [sample(read), sample(given), *(w if w is None else w.detach().clone() for w in weights)]
         self._is_whole = stride == 1 and self._sample[0].shape[1] == read.shape[1]
         if not self._is_other:
-            self._fit(norm_numbers, [read, given, *weights], self._numbers.update)
+            self._measured.fit(norm_numbers, [read, given, *weights], self._numbers.update)
         if self._is_unit or weights == (None, None):
-            self._fit(unit_length_numbers, [given, *weights], self._numbers.update)
+            self._measured.fit(unit_length_numbers, [given, *weights], self._numbers.update)
         whole = norm.input.numbers[:1], norm.output.numbers[:1]
         groups = by_head(*whole, heads)
         if groups is not None:
-            self._fit(scale_numbers, groups, self._together.update)
-            self._fit(scale_numbers, whole, self._apart.update)
+            self._measured.fit(scale_numbers, groups, self._together.update)
+            self._measured.fit(scale_numbers, whole, self._apart.update)
         self._measured.finally_do(self._read)
 
     def _read(self) -> None:
@@ -72,7 +72,7 @@ class NormMeasurement:
         if not fit or "vanished" in fit or is_explained(fit):
             self._keep(fit, is_unit)
             return
-        self._fit(statistics_numbers, self._sample, lambda numbers: self._keep(
+        self._measured.fit(statistics_numbers, self._sample, lambda numbers: self._keep(
             read_statistics(numbers, fit, self._is_whole) or fit, is_unit), fit.get("gamma_offset", 0))
 
     def _keep(self, fit: Numbers, is_unit: bool) -> None:
@@ -80,4 +80,4 @@ class NormMeasurement:
             of_length = {"unexplained", "scale", "gamma_offset"}  # the keys of x/‖x‖, whose ε is a smallest length
             fit = {key: value for key, value in fit.items() if key in of_length}
         self._measured.entries[self._site].update(fit)
-        self._measured.count("norms", bool(fit) or is_unit or self._is_other)
+        self._measured.coverage.count("norms", bool(fit) or is_unit or self._is_other)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional
 
 from ..fit.batch import Numbers
 
@@ -18,16 +18,6 @@ class Site(NamedTuple):
     norm: Optional[str] = None
     weight: Optional[str] = None
     lane: Optional[int] = None  # the lane of a sum, if the stream has several; None for the first
-
-
-class SeenSublayer(NamedTuple):
-    """A sublayer and the slots of its norms."""
-    kind: str
-    layer: int
-    layer_module: str
-    index: int  # its index among the sublayers of its layer's module
-    norms: List[Tuple[str, str]]  # (slot, name in the layer)
-    has_own_slots: bool
 
 
 def profile_text(header: Dict[str, Any], entries: Dict[Site, Numbers], digits: int) -> str:

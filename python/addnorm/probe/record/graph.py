@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
 
 import torch
 from torch import Tensor, nn
@@ -34,13 +34,18 @@ class Value:
         self.is_current = True
         self._edge: Optional[GraphEdge] = None
 
+    def views(self) -> Iterator[Value]:
+        """Yields the value itself, and then the values that it is a view or cast of."""
+        value: Optional[Value] = self
+        while value is not None:
+            yield value
+            value = value.alias_of
+
     @property
     def root(self) -> Value:
         """The first value with these numbers; this value is that one, or a view or cast of it."""
-        value = self
-        while value.alias_of is not None:
-            value = value.alias_of
-        return value
+        *_, first = self.views()
+        return first
 
     @property
     def order(self) -> int:
@@ -79,10 +84,7 @@ class Value:
     def _written(self) -> Value:
         """The value whose node remains in the graph after a view was overwritten. PyTorch removes the nodes of
         overwritten views."""
-        value = self
-        while value.alias_of is not None and value.op is not None and value.op.name in FLATTENING:
-            value = value.alias_of
-        return value
+        return next(v for v in self.views() if v.alias_of is None or v.op is None or v.op.name not in FLATTENING)
 
     def keep(self) -> None:
         """Copies its numbers and its edge, because its tensor is about to be overwritten."""
