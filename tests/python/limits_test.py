@@ -11,21 +11,25 @@ from types import SimpleNamespace
 import pytest
 
 torch = pytest.importorskip("torch")
-from addnorm.behaviour import (  # noqa: E402  # noqa: E402
-    activations,  # noqa: E402
+from addnorm.behaviour import (  # noqa: E402
+    activations,
+    attention_scale,
     configuration,
+    functions,
     gradients,
     locality,
+    logits,
+    missing,
+    noise,
     norm_statistics,
-    operators,
     optimizers,
     positions,
-    rerun,
     starts,
     weights,
     zero_gradients,
 )
 from addnorm.behaviour import attention as behaviour_attention  # noqa: E402
+from addnorm.behaviour import targets as targets_module  # noqa: E402
 from addnorm.behaviour.subject import Calls, Subject  # noqa: E402
 from addnorm.probe.find import lane_coefficients  # noqa: E402
 from addnorm.probe.find import lanes as find_lanes  # noqa: E402
@@ -627,9 +631,9 @@ def test_a_list_starts_from_equal_tokens_within_rounding(spread, is_equal):
     (0.01, 0.9e-4, 1e-4), (0.01, 2e-4, 0.03), (1e-6, 2e-4, 1e-4), (0.09, 0.5, 0.27), (0.2, 0.5, 0.3)])
 def test_a_large_difference_may_be_three_roundings_of_a_tenth_at_most(rounding, difference, limit):
     s = SimpleNamespace(rounding=rounding)
-    assert rerun._limit_of(s, difference, torch.zeros(1)) == pytest.approx(limit)
-    assert rerun._limit_of(s, 0, torch.zeros(1, dtype=torch.float16)) == 0.03
-    assert rerun._limit_of(s, 0, torch.zeros(1), rerun.SAME_SHAPES) == pytest.approx(0.2e-4)
+    assert noise.limit_of(s, difference, torch.zeros(1)) == pytest.approx(limit)
+    assert noise.limit_of(s, 0, torch.zeros(1, dtype=torch.float16)) == 0.03
+    assert noise.limit_of(s, 0, torch.zeros(1), noise.SAME_SHAPES) == pytest.approx(0.2e-4)
 
 
 # -- Attention --
@@ -639,7 +643,7 @@ def test_a_large_difference_may_be_three_roundings_of_a_tenth_at_most(rounding, 
 def test_logits_are_a_multiple_of_the_product_within_a_hundredth(noise, factor):
     product, other = directions(2)
     logits = (0.25 * product + 0.25 * noise * other).reshape(10, 100)
-    found = operators.multiple(logits, product.reshape(10, 100))
+    found = attention_scale.multiple(logits, product.reshape(10, 100))
     assert found == (None if factor is None else pytest.approx(factor))
 
 
@@ -648,7 +652,7 @@ def test_a_mask_is_no_part_of_the_logits(value, is_seen):
     product = torch.randn(4, 10)
     logits = 0.25 * product
     logits[1, 3] = value
-    assert (operators.multiple(logits, product) is None) == is_seen
+    assert (attention_scale.multiple(logits, product) is None) == is_seen
 
 
 @pytest.mark.parametrize("spread, is_equal", [(0.0199, True), (0.0201, False)])
@@ -656,9 +660,9 @@ def test_rows_of_one_length_were_normalized(spread, is_equal):
     lengths = 1 + spread * math.sqrt(63 / 64) * torch.tensor([-1.0, 1.0], dtype=torch.float64).repeat(32)
     rows = torch.randn(64, 8, dtype=torch.float64)
     rows *= (lengths / rows.norm(dim=-1))[:, None]
-    assert operators._has_equal_rows(rows[None]) == is_equal
+    assert attention_scale._has_equal_rows(rows[None]) == is_equal
     # All heads of a token in one row: [sequences, heads, tokens, features].
-    assert operators._has_equal_rows(rows.reshape(64, 2, 4).transpose(0, 1)[None]) == is_equal
+    assert attention_scale._has_equal_rows(rows.reshape(64, 2, 4).transpose(0, 1)[None]) == is_equal
 
 
 @pytest.mark.parametrize("off, is_turned", [(0.0199, True), (0.0201, False)])
@@ -669,14 +673,14 @@ def test_a_rotation_keeps_the_lengths_of_tokens(off, is_turned):
     # The squares of two lengths move by ±off, so their mean stays.
     other[0, 0] *= math.sqrt(1 + off)
     other[0, 1] *= math.sqrt(1 - off)
-    assert operators._is_turned(other, rows) == is_turned
+    assert attention_scale._is_turned(other, rows) == is_turned
 
 
 def scaled(factors, width=64):
     """Returns the findings on attention with these factors in its layers."""
     s = subject()
     s.of_all_layers = lambda place: "layer.*"
-    found = operators.AttentionScale(s)
+    found = attention_scale.AttentionScale(s)
     for i, factor in enumerate(factors):
         found.found[f"layer.{i}"] = factor, width
         found._factors[f"layer.{i}"] = factor
@@ -700,7 +704,7 @@ def test_a_scale_that_differs_from_all_others_is_odd(factors, is_odd):
 def measured_scale(width, ratio):
     """Returns the measured scale of attention whose queries are `ratio` times as large as its keys."""
     s = subject()
-    found = operators.AttentionScale(s)
+    found = attention_scale.AttentionScale(s)
     q, k = torch.randn(2, 1, 9, width, generator=torch.Generator().manual_seed(0), dtype=torch.float64).unbind()
     q = q * ratio * k.norm() / q.norm()
     for projected in q, k:
@@ -713,7 +717,7 @@ def measured_scale(width, ratio):
 def test_the_scale_is_that_between_projections_in_any_order(order):
     """A model that makes the queries 3 times as large behind their projection, which the scale includes."""
     s = subject()
-    found = operators.AttentionScale(s)
+    found = attention_scale.AttentionScale(s)
     q, k, v = torch.randn(3, 2, 5, 4, 16, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     concatenated = [t.flatten(-2) for t in (q, k, v)]  # [sequences, tokens, heads · width]
     made = {"one after the other": concatenated, "concatenated": [torch.cat(concatenated, -1)],
@@ -736,7 +740,7 @@ def test_queries_that_are_smaller_by_the_root_of_the_width_include_the_scale(off
 
 
 def test_the_rate_of_dropout_is_that_of_each_function():
-    rate, x = operators.dropout_rate, torch.ones(2)
+    rate, x = functions.dropout_rate, torch.ones(2)
     assert rate("dropout", (x,), {}) == inspect.signature(nn.functional.dropout).parameters["p"].default
     assert [rate("dropout", (x, 0.3), {}), rate("dropout", (x,), {"p": 0.3})] == [0.3, 0.3]
     assert [rate("dropout", (x, 0.3, False), {}), rate("dropout", (x, 0.3), {"training": False})] == [0, 0]
@@ -839,7 +843,7 @@ def predicting(targets, vocabulary=20, classes=0):
 
 def targets_of(tokens, targets):
     s = Subject(nn.Linear(2, 2), (tokens,), {}, None)
-    return gradients.next_token_targets(s, predicting(targets))
+    return targets_module.next_token_targets(s, predicting(targets))
 
 
 @pytest.mark.parametrize("length, is_found", [(3, False), (4, True)])
@@ -873,23 +877,23 @@ def test_the_initial_loss_is_the_mean_of_a_cross_entropy(factor, is_mean):
     g = predicting(torch.arange(10).reshape(2, 5))
     g.loss *= factor
     s = subject()
-    gradients.measure_initial_loss(s, g)
+    targets_module.measure_initial_loss(s, g)
     assert checks(s) == ["initial-loss"] * is_mean
 
 
 @pytest.mark.parametrize("vocabulary, is_found", [(2, False), (3, True)])
 def test_two_classes_may_be_any_loss(vocabulary, is_found):
     targets = torch.arange(10).reshape(2, 5) % vocabulary
-    assert (gradients.predicted_tokens(predicting(targets, vocabulary)) is not None) == is_found
+    assert (targets_module.predicted_tokens(predicting(targets, vocabulary)) is not None) == is_found
 
 
 @pytest.mark.parametrize("step, keeps", [(0.9e-6, True), (1.1e-6, False)])
 def test_a_bound_keeps_the_order_of_logits_within_rounding(step, keeps):
     before = torch.tensor([[0.0, 1.0, 2.0, 3.0]], dtype=torch.float64)
     after = torch.tensor([[0.0, 0.5, 0.5 - step, 1.0]], dtype=torch.float64)
-    assert positions._keeps_order(before, after) == keeps
-    assert positions._keeps_order(before, before.tanh())
-    assert not positions._keeps_order(before, torch.zeros_like(before))
+    assert logits._keeps_order(before, after) == keeps
+    assert logits._keeps_order(before, before.tanh())
+    assert not logits._keeps_order(before, torch.zeros_like(before))
 
 
 def logits_of(change, vocabulary=50, head=None):
@@ -897,12 +901,14 @@ def logits_of(change, vocabulary=50, head=None):
     head = head or nn.Linear(8, vocabulary)
     model = nn.Sequential(nn.Embedding(vocabulary, 8), head)
     s = subject(model, vocab_size=vocabulary)
-    found = positions.Indices(s)
+    tracer = SimpleNamespace(has_logits=True)
+    found = logits.HeadOutput(s, tracer)
     made = torch.randn(2, 7, vocabulary, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     made[..., 1] = 5
     s.runs[-1].inside.append(head)
     found("linear", (), {}, made)
-    found._add_logits(change(made), True)
+    tracer.output = change(made)
+    found.add()
     return checks(s)
 
 
@@ -1009,7 +1015,7 @@ def test_a_parameter_without_a_gradient_matters_if_the_loss_changes_with_it(shar
     s = Subject(Cut(share).double(), (torch.randn(3, 4, dtype=torch.float64),), {}, lambda loss: loss)
     g = gradients.Gradients(s)
     assert g.missing == {"cut.weight", "cut.bias"}
-    gradients._try_values(s, g, sorted(g.missing))
+    missing._try_values(s, g, sorted(g.missing))
     assert checks(s) == [check]
 
 
@@ -1017,8 +1023,8 @@ def test_a_parameter_without_a_gradient_matters_if_the_loss_changes_with_it(shar
 def test_a_loss_changes_by_more_than_a_millionth(change, is_used, monkeypatch):
     s = Subject(Cut(0), (torch.randn(3, 4),), {}, lambda loss: loss)
     g = gradients.Gradients(s)
-    monkeypatch.setattr(gradients, "_loss_with_others", lambda s, g, names: g.loss * (1 + change * bool(names)))
-    gradients._try_values(s, g, sorted(g.missing))
+    monkeypatch.setattr(missing, "_loss_with_others", lambda s, g, names: g.loss * (1 + change * bool(names)))
+    missing._try_values(s, g, sorted(g.missing))
     assert checks(s) == ["gradient-missing" if is_used else "parameter-unused"]
 
 

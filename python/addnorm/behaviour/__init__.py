@@ -16,20 +16,27 @@ from torch import Tensor, nn
 from .._snapshot import unchanged
 from .activations import Activations
 from .attention import AttentionChecks
+from .attention_scale import AttentionScale
+from .cache import measure_cache
 from .configuration import Computed
+from .dropout import StreamDropout
 from .frozen import measure_frozen
-from .gradients import Gradients, measure_initial_loss, measure_missing, next_token_targets
+from .functions import Functions
+from .gradients import Gradients
 from .locality import measure_locality
+from .logits import HeadOutput
+from .missing import measure_missing
+from .noise import measure_noise
 from .norm_statistics import NormInputs, measure_statistics
-from .operators import AttentionScale, Functions, StreamDropout
 from .optimizers import measure_optimizer
-from .positions import Indices
+from .padding import measure_alone, measure_padding
+from .positions import Positions
 from .registration import measure_registration
-from .rerun import measure_alone, measure_cache, measure_noise, measure_padding
 from .starts import Starts
 from .subject import Line, Subject
+from .targets import Targets, measure_initial_loss, next_token_targets
 from .ties import measure_ties
-from .tracer import Targets, Tracer
+from .tracer import Tracer
 from .weights import measure_bias_offsets, measure_initial_sizes, measure_odd_sizes, measure_zero_rows
 from .zero_gradients import measure_zero
 
@@ -66,24 +73,21 @@ def measure(model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], *,
 def _measure(s: Subject, optimizers: list[Any]) -> None:
     gradients: Gradients | None = None
     targets: Targets | None = None
-    dropout, norms, scale, starts = StreamDropout(s), NormInputs(), AttentionScale(s), Starts(s)
-    attention = AttentionChecks(s, starts)
-    computed, indices, activations = Computed(s), Indices(s), Activations(s)
+    dropout, computed, norms, starts, tracer = StreamDropout(s), Computed(s), NormInputs(), Starts(s), Tracer(s)
+    of_forward = (AttentionScale(s), AttentionChecks(s, starts), computed, Activations(s), Positions(s),
+                  HeadOutput(s, tracer))
     with s.part("gradients"):
         with Functions(s, dropout, computed):
             gradients = Gradients(s, watch=(dropout.enter,))
         dropout.add()
         targets = next_token_targets(s, gradients)
         measure_initial_loss(s, gradients)
-    tracer = Tracer(s)
     with s.part("future-leak, batch-leak"):
-        with Functions(s, scale, attention, computed, indices, activations):
+        with Functions(s, *of_forward):
             tracer.forward(watch=(norms.enter, starts.enter))
-        for watch in scale, attention, computed, activations:
+        for watch in of_forward:
             with s.part(watch.checks):
                 watch.add()
-        with s.part(indices.checks):
-            indices.add(tracer.output, tracer.has_logits)
         measure_locality(s, tracer, targets)
     if tracer.output is not None:
         output = tracer.output.detach()

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .._structure import entry
 from .experts import names_router
-from .operators import linear_input
+from .functions import FunctionCheck, linear_input
 from .structure import relative_difference
 from .subject import Subject
 
@@ -33,7 +33,7 @@ ALIASES = {"gelu_python": "gelu", "gelu_fast": "gelu_new", "gelu_pytorch_tanh": 
            "gelu_python_tanh": "gelu_new", "swish": "silu"}
 
 
-class Activations:
+class Activations(FunctionCheck):
     """Identifies the activation between linear maps of a layer. It is applied to the output of the last map, and may be
     multiplied with the output of another map. The configuration names the activation before the layer's widest map.
     Other maps, as in adapters, may have activations of their own if they have them in most layers."""
@@ -41,7 +41,7 @@ class Activations:
     checks = "activation-changed"
 
     def __init__(self, s: Subject) -> None:
-        self._s = s
+        super().__init__(s)
         named = entry(s.config, *_NAMES)
         self._declared = ALIASES.get(named, named) if isinstance(named, str) else ""
         self._made: list[Tensor] = []  # outputs of the last two linear maps, [rows, features]

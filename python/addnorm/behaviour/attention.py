@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .._structure import HEADS, entry
-from .operators import PRODUCTS, SOFTMAX, argument, linear_input
+from .functions import PRODUCTS, SOFTMAX, FunctionCheck, argument, linear_input
 from .starts import CONSTANT, MOST_VALUES, Starts
 from .structure import rms
 from .subject import Subject
@@ -20,13 +20,14 @@ AXES = {1: "heads", 2: "queries"}  # axes of weights [sequences, heads, queries,
 MOST_HEADS, MOST_TOKENS = 128, 64  # largest numbers of heads and tokens that are compared
 
 
-class AttentionChecks:
+class AttentionChecks(FunctionCheck):
     """Inspects the operands of attention in each module."""
 
     checks = "softmax-axis, attention-constant, heads-alike, head-silent"
 
     def __init__(self, s: Subject, starts: Starts) -> None:
-        self._s, self._starts = s, starts
+        super().__init__(s)
+        self._starts = starts
         self._weights: list[tuple[Tensor, int]] = []  # the last results of softmax, each with its axis
         self._product: tuple[Tensor, Tensor, Tensor] | None = None  # the last q, k and q·k
         self._has_heads = False  # whether q and k also have the second axis of the last product

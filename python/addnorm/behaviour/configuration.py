@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from .._structure import EPSILONS, HEADS, dtype_name, entry, is_norm_class
-from .operators import DROPOUTS, PRODUCTS, SOFTMAX, argument, dropout_rate
+from .functions import DROPOUTS, PRODUCTS, SOFTMAX, FunctionCheck, argument, dropout_rate
 from .structure import is_16_bit, places_of, some
 from .subject import Subject
 
@@ -23,13 +23,13 @@ USUAL_EPSILONS = {1e-5, 1e-6, 1e-8, 1e-12}  # modules use these whatever the con
 ADAPTER = re.compile(r"lora|adapter", re.I)
 
 
-class Computed:
+class Computed(FunctionCheck):
     """Compares the function calls of forwards, in evaluation or in training, with the configuration."""
 
     checks = "unlike-config, dropout-before-softmax, cast-to-half"
 
     def __init__(self, s: Subject) -> None:
-        self._s = s
+        super().__init__(s)
         self._heads: dict[str, int] = {}
         self._rates: dict[float, list[str]] = {}
         self._product: torch.Size | None = None  # the shape of the last product

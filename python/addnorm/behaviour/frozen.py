@@ -11,9 +11,8 @@ from torch import nn
 from .._structure import parent_of
 from ..probe.find.names import ATTENTION, stem_of, weight_named
 from .experts import is_expert
-from .gradients import cover
 from .structure import places_of, some
-from .subject import Subject
+from .subject import Subject, cover
 
 
 def measure_frozen(s: Subject) -> None:

@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from .._structure import tensors_in
 from .structure import is_16_bit, leading, plural, some
 from .subject import Subject, Unmeasured
-from .tracer import LIMIT, LIMIT_16_BIT, Input, Targets, Tracer
+from .targets import Targets
+from .tracer import LIMIT, LIMIT_16_BIT, Input, Tracer
 
 
 class Shares(NamedTuple):

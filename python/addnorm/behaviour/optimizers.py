@@ -9,9 +9,8 @@ from typing import Any
 from .._samples import RESOLUTION
 from .._structure import dtype_name, is_norm_class, parent_of
 from .experts import is_router
-from .gradients import cover
 from .structure import is_linear_map, rms, some
-from .subject import Subject
+from .subject import Subject, cover
 
 Groups = dict[int, tuple[Any, dict[str, Any]]]  # id of a parameter → its optimizer and its group
 

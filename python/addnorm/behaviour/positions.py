@@ -1,8 +1,7 @@
-"""Positions of tokens, and logits that are not the output of the head."""
+"""positions-wrong: the indices of position embeddings."""
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Any
 
@@ -10,40 +9,26 @@ import torch
 from torch import Tensor, nn
 
 from .._structure import entry, tensors_in
-from .configuration import entries
-from .operators import argument, multiple
-from .rerun import padding_mask
-from .structure import relative_difference, rms
+from .functions import FunctionCheck, argument
+from .masks import padding_mask
 from .subject import Subject
 
 POSITIONS = re.compile(r"wpe|embed_positions?|(position|pos)(al)?_?(emb(ed)?(dings?)?)?s?")
-# Configuration entries that scale or bound the logits.
-OF_LOGITS = {
-    "logit_scale", "logits_scale", "logit_scaling", "logits_scaling", "logits_scaling_factor", "width_mult",
-    "logit_scale_init_value", "max_logit_scale", "logit_multiplier", "logits_mup_width_multiplier", "mup_width_scale",
-    "output_multiplier", "output_multiplier_scale", "output_scale", "lm_head_multiplier", "lm_head_scale",
-    "final_logit_softcapping", "final_logit_softcap", "final_logits_softcapping", "logit_softcapping", "logit_softcap",
-    "logits_softcap", "logits_soft_cap", "output_logit_soft_cap", "logit_cap", "logits_cap", "softcap", "soft_cap",
-    "temperature", "logit_temperature", "logits_temperature", "contrastive_logits_temperature"}
 
 
-class Indices:
-    """Checks the indices of position embeddings and the output of the head in one forward."""
+class Positions(FunctionCheck):
+    """Checks the indices of position embeddings in one forward."""
 
-    checks = "positions-wrong, logits-changed"
+    checks = "positions-wrong"
 
     def __init__(self, s: Subject) -> None:
-        self._s = s
+        super().__init__(s)
         self._positions: dict[str, tuple[Tensor, nn.Embedding]] = {}
         self._padding: list[Tensor] = []  # whether tokens are padding, for each table with a padding id
-        self._head: tuple[nn.Module, Tensor] | None = None  # the last linear map
-        self._sizes = {m.num_embeddings for m in s.names if isinstance(m, nn.Embedding) and m.num_embeddings > 8}
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
         running = self._s.runs[-1].inside
-        if name == "linear" and running and type(running[-1]) is nn.Linear:
-            self._head = running[-1], result.detach()
-        elif name == "embedding" and running and isinstance(running[-1], nn.Embedding):
+        if name == "embedding" and running and isinstance(running[-1], nn.Embedding):
             place = self._s.names[running[-1]]
             index, table = argument(args, kwargs, 0, "input").detach(), running[-1]
             if POSITIONS.fullmatch(place.rpartition(".")[2]):
@@ -54,7 +39,7 @@ class Indices:
             if isinstance(padding, int):
                 self._padding.append(index == padding)
 
-    def add(self, output: Tensor | None, has_logits: bool) -> None:
+    def add(self) -> None:
         given = self._s.given()
         integers = [t for t in tensors_in(given) if not t.is_floating_point()]
         for place, (index, table) in self._positions.items():
@@ -65,7 +50,6 @@ class Indices:
                 known = row != (-1 if table.padding_idx is None else table.padding_idx)
                 if self._add_positions(place, row[known], row[known & ~is_hidden], table):
                     break
-        self._add_logits(output, has_logits)
 
     def _hidden(self, rows: Tensor) -> Tensor:
         """Returns whether tokens are padding, by the batch's mask or by their ids."""
@@ -96,44 +80,6 @@ class Indices:
                         detail=f"is the first position, and the table begins at {max(firsts)}")
             return True
         return False
-
-    def _add_logits(self, logits: Tensor | None, is_named: bool) -> None:
-        """Adds logits that are not what the head returned, unless the configuration scales or bounds them.
-
-        A bias may be added, entries may be masked, and a function that keeps the order may bound them. In models
-        outside of transformers, only zeros and reordered logits are faults. In classes of transformers, a factor
-        without a configuration entry is a fault, and so is a function that changes the order. Logits of a head that is
-        not over a vocabulary may go through any function.
-        """
-        if self._head is None or logits is None or self._s.config is None or any(
-                key in OF_LOGITS and value is not None for key, value in entries(self._s.config)):
-            return
-        head, made = self._head
-        if logits.shape != made.shape or logits.shape[-1] < 2:
-            return
-        logits, made = logits.flatten(0, -2), made.flatten(0, -2)
-        seen = torch.isfinite(logits) & (logits > -1e4)
-        logits, made = logits.masked_fill(~seen, -math.inf), made.masked_fill(~seen, -math.inf)
-        if not bool(seen.any()) or (difference := relative_difference(logits[seen], made[seen])) < 1e-3:
-            return
-        added = (logits - made).masked_fill(~seen, 0)
-        if len(added) > 1 and rms(added - added.mean(0)) < 1e-5 * rms(added):  # an added bias
-            return
-        is_moved = bool((logits.sort(-1).values - made.sort(-1).values).nan_to_num().abs().max()
-                        < 1e-6 * made[seen].abs().max())
-        is_vocabulary = head.out_features in self._sizes
-        is_fault = is_moved or is_vocabulary and not bool(logits[seen].any()) or self._s.is_of_transformers and (
-            multiple(logits, made) is not None or is_vocabulary and not _keeps_order(made, logits))
-        if is_fault and (is_vocabulary or is_named):
-            self._s.add("logits-changed", difference, where=self._s.names[head])
-
-
-def _keeps_order(before: Tensor, after: Tensor) -> bool:
-    """Returns whether a function keeps the order of the values of each row. It may saturate for some values."""
-    steps = after.gather(-1, before.argsort(-1)).diff(dim=-1)  # infinite where a mask begins
-    steps = steps[torch.isfinite(steps).any(-1)].nan_to_num(0, 0, 0)
-    least = -1e-6 * after[torch.isfinite(after)].abs().max()
-    return bool((steps >= least).all()) and bool((steps > 0).any(-1).all())
 
 
 def _is_offset(index: Tensor, given: Tensor) -> bool:

@@ -6,7 +6,7 @@ import contextlib
 import inspect
 import math
 from collections import Counter
-from typing import Any, Callable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -156,6 +156,21 @@ class Subject:
 
     def _parameters(self) -> Mapping[str, inspect.Parameter]:
         return inspect.signature(self.model.forward).parameters
+
+
+def cover(s: Subject, names: Iterable[str], among: Iterable[str]) -> list[str]:
+    """Returns the fewest modules and parameters that cover the names. A module replaces its parameters if all of them
+    are in `among`."""
+    count = Counter(place for name in among for place in places_of(name))
+    return list(dict.fromkeys(
+        [place for place in places_of(name) if count[place] == s.sizes[place]][-1] for name in names))
+
+
+def owner_of(s: Subject, name: str) -> nn.Module:
+    """Returns the module whose forward uses a parameter. nn.MultiheadAttention uses its projection's."""
+    place = parent_of(name)
+    around = s.model.get_submodule(parent_of(place))
+    return around if isinstance(around, nn.MultiheadAttention) else s.model.get_submodule(place)
 
 
 def _layer_paths(model: nn.Module) -> set[str]:

@@ -12,17 +12,10 @@ from .._structure import entry, tensors_in
 from .._undo import Undo
 from .structure import leading, main_output
 from .subject import Subject, Unmeasured
+from .targets import Targets
 
 # Limits of a share. Rounding leaves 1e-6 where values cancel, as in convolutions by Fourier transforms.
 LIMIT, LIMIT_16_BIT = 1e-5, 1e-3
-
-
-class Targets(NamedTuple):
-    """The targets of a loss that is the cross-entropy of the next token."""
-
-    time: int  # the dimension along which the next token follows
-    tokens: Tensor  # input tokens, each before its target
-    where: Tensor  # by sequence and token: whether there is a target
 
 
 class Focus(NamedTuple):

@@ -1,182 +1,22 @@
-"""Checks of the PyTorch functions that a forward calls: attention-scale, attention-scale-odd, dropout-on-stream, and
-dropout that is active in evaluation."""
+"""attention-scale and attention-scale-odd: the factor between q·k and the logits of the softmax."""
 
 from __future__ import annotations
 
 import math
 import statistics
-import weakref
-from collections import Counter, defaultdict
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections import defaultdict
+from typing import Any, Iterator, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from .._structure import entry
-from .structure import rms, some
+from .functions import PRODUCTS, SOFTMAX, FunctionCheck, argument
+from .structure import rms
 from .subject import Subject
 
 _SCALES = ("attention_multiplier", "query_pre_attn_scalar", "attn_scale", "softmax_scale")
-DROPOUTS = {"dropout", "dropout_", "feature_dropout", "alpha_dropout", "dropout1d", "dropout2d"}
-PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum", "__matmul__", "__rmatmul__"}
-SOFTMAX = {"softmax", "_softmax"}
 MOST_VALUES = 2**18  # number of scores that are compared
-_MAPS = {"linear", "addmm", "conv1d", *PRODUCTS}
-_RANDOM = {"randn", "randn_like", "rand", "rand_like", "normal", "normal_", "uniform_"}
-_MULTIPLES = {"mul", "mul_", "__mul__", "__rmul__", "div", "__truediv__", "to"}
-_SUMS = {"add", "add_", "__add__", "__radd__", "__iadd__"}
-
-
-class Functions(TorchFunctionMode):
-    """Passes every call of a PyTorch function, with its result, to all watchers.
-
-    Exceptions of watchers do not stop the model. The first one of each is listed as left out, for its `checks`.
-    """
-
-    def __init__(self, s: Subject, *watchers: Any) -> None:
-        super().__init__()
-        self._s, self._watchers = s, watchers
-        self._errors: dict[Any, Exception] = {}
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        name = getattr(func, "__name__", "")
-        for watch in self._watchers:
-            try:
-                watch(name, args, kwargs or {}, result)
-            except Exception as error:
-                self._errors.setdefault(watch, error)
-        return result
-
-    def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
-        for watch, reason in self._errors.items():
-            self._s.leave(watch.checks, reason)
-
-
-def argument(args: tuple[Any, ...], kwargs: dict[str, Any], index: int, name: str) -> Any:
-    """Returns an argument of a function, by its position or its name, or None."""
-    return args[index] if len(args) > index else kwargs.get(name)
-
-
-def linear_input(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Returns the input of a linear map, or None for other functions."""
-    if name == "addmm":
-        return argument(args, kwargs, 1, "mat1")
-    return argument(args, kwargs, 0, "input") if name == "linear" else None
-
-
-# -- Dropout --
-
-
-def dropout_rate(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
-    if name in DROPOUTS:
-        rate = kwargs.get("p", args[1] if len(args) > 1 else 0.5)
-        training = kwargs.get("training", args[2] if len(args) > 2 else True)
-        return float(rate) if training else 0.0
-    if name == "scaled_dot_product_attention":
-        return float(kwargs.get("dropout_p", args[4] if len(args) > 4 else 0.0))
-    if name == "multi_head_attention_forward":
-        return float(argument(args, kwargs, 10, "dropout_p") or 0.0) if kwargs.get("training", True) else 0.0
-    return 0.0
-
-
-class LiveDropout:
-    """Records the modules in which dropout is active."""
-
-    checks = "eval-noise"
-
-    def __init__(self, s: Subject) -> None:
-        self._s = s
-        self.places: list[str] = []
-
-    def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
-        if dropout_rate(name, args, kwargs) > 0 and self._s.where() not in self.places:
-            self.places.append(self._s.where())
-
-    def text(self) -> str:
-        return some(place or "the model's forward" for place in self.places)
-
-
-class NoisySums:
-    """Records places in layers where random numbers, or a multiple of them, are added to rows of tokens."""
-
-    checks = "eval-noise"
-
-    def __init__(self, s: Subject) -> None:
-        self._s = s
-        self._noise: list[Tensor] = []  # the last random tensors
-        self.places: list[str] = []
-
-    def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
-        is_noise = [any(a is noise for noise in self._noise) for a in args[:2]]
-        if name in _RANDOM or name in _MULTIPLES and any(is_noise):
-            self._noise = [*self._noise[-3:], result]
-        elif name in _SUMS and sum(is_noise) == 1 and result.dim() > 2 \
-                and all(isinstance(a, Tensor) and a.shape == result.shape for a in args[:2]):
-            place = self._s.where()
-            if self._s.layer_of(place) and place not in self.places:
-                self.places.append(place)
-
-
-class StreamDropout:
-    """Finds dropout of a sum x + f, instead of f, in a layer. It drops parts of what earlier layers have added.
-
-    The residual stream is the input of a layer and each sum with it. It also includes the input of a module within a
-    layer, unless a linear map has just computed that input. Such an input is a branch, to which an adapter may add. A
-    batch of one sequence is skipped, because its stream cannot be distinguished from positions. """
-
-    checks = "dropout-on-stream"
-
-    def __init__(self, s: Subject) -> None:
-        self._s = s
-        self._stream: dict[int, Tensor] = {}  # kept, so that no other tensor gets the same id
-        self._sums: dict[int, Tensor] = {}
-        self._mapped: dict[int, weakref.ref[Tensor]] = {}  # outputs of linear maps
-        self.found: dict[str, float] = {}
-        forms = {m: s.of_all_layers(name) for m, name in s.names.items()}
-        often = Counter(forms.values())
-        self._in_layers = {m for m, form in forms.items() if "*" in form and often[form] > 1}
-
-    def enter(self, module: nn.Module, inputs: tuple[Any, ...]) -> None:
-        x = inputs[0] if inputs else None
-        is_within = any(m in self._in_layers for m in self._s.runs[-1].inside[:-1])
-        if isinstance(x, Tensor) and x.is_floating_point() and x.dim() > 2 and x.shape[0] > 1 \
-                and module in self._in_layers and list(module.children()) \
-                and not (is_within and self._is_mapped(x)):
-            self._stream[id(x)] = x
-
-    def _is_mapped(self, x: Any) -> bool:
-        known = self._mapped.get(id(x))
-        return known is not None and known() is x
-
-    def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
-        if name in _MAPS or name in DROPOUTS and args and self._is_mapped(args[0]):
-            self._mapped[id(result)] = weakref.ref(result)
-        if name in _SUMS and len(args) > 1:
-            x, f = args[0], args[1]
-            is_sum = isinstance(x, Tensor) and isinstance(f, Tensor) and x.shape == f.shape
-            if is_sum and (id(x) in self._stream or id(f) in self._stream):
-                self._stream[id(result)] = self._sums[id(result)] = result
-            return
-        rate = dropout_rate(name, args, kwargs) if name in DROPOUTS else 0.0
-        x = args[0] if args else kwargs.get("input")
-        if rate > 0 and id(x) in self._sums and self._s.runs[-1].inside:
-            layer = next((m for m in reversed(self._s.runs[-1].inside) if m in self._in_layers), None)
-            if layer is not None:
-                self.found.setdefault(self._s.names[layer], rate)
-                self._stream[id(result)] = self._sums[id(result)] = result
-
-    def add(self) -> None:
-        self._stream.clear()
-        self._sums.clear()
-        for place, rate in self.found.items():
-            self._s.add("dropout-on-stream", rate, where=place)
-
-
-# -- The scale of attention --
 
 
 class _Product(NamedTuple):
@@ -195,7 +35,7 @@ class _Product(NamedTuple):
         return (self.q.detach() @ k.detach()).view_as(self.result)
 
 
-class AttentionScale:
+class AttentionScale(FunctionCheck):
     """Measures the factor between q·k and the logits of the softmax. It includes factors of the product, and factors of
     q and k after their projections. It is measured only where it is unambiguous: all logits are one multiple of the
     product, and the rows of q and k are not normalized."""
@@ -203,7 +43,7 @@ class AttentionScale:
     checks = "attention-scale"
 
     def __init__(self, s: Subject) -> None:
-        self._s = s
+        super().__init__(s)
         self._projections: list[Tensor] = []
         self._products: list[_Product] = []
         self.found: dict[str, tuple[float, int]] = {}
