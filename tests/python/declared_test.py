@@ -230,7 +230,7 @@ def test_positions_of_the_batch_may_repeat(used, is_wrong):
 
 
 def test_the_error_of_a_watcher_is_left_out():
-    from addnorm.behaviour.functions import Functions
+    from addnorm.behaviour.run.functions import Functions
 
     class Watcher:
         checks = "activation-changed"

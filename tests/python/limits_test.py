@@ -11,26 +11,14 @@ from types import SimpleNamespace
 import pytest
 
 torch = pytest.importorskip("torch")
-from addnorm.behaviour import (  # noqa: E402
-    activations,
-    attention_scale,
-    configuration,
-    functions,
-    gradients,
-    locality,
-    logits,
-    missing,
-    noise,
-    norm_statistics,
-    optimizers,
-    positions,
-    starts,
-    weights,
-    zero_gradients,
-)
-from addnorm.behaviour import attention as behaviour_attention  # noqa: E402
-from addnorm.behaviour import targets as targets_module  # noqa: E402
-from addnorm.behaviour.subject import Calls, Subject  # noqa: E402
+from addnorm.behaviour.forwards import (  # noqa: E402
+    activations, attention_scale, configuration, locality, logits, norm_statistics, positions)
+from addnorm.behaviour.forwards import attention as behaviour_attention  # noqa: E402
+from addnorm.behaviour.parameters import gradients, missing, optimizers, weights, zero_gradients  # noqa: E402
+from addnorm.behaviour.parameters import targets as targets_module  # noqa: E402
+from addnorm.behaviour.reruns import noise  # noqa: E402
+from addnorm.behaviour.run import functions, starts  # noqa: E402
+from addnorm.behaviour.run.subject import Calls, Subject  # noqa: E402
 from addnorm.probe.find import lane_coefficients  # noqa: E402
 from addnorm.probe.find import lanes as find_lanes  # noqa: E402
 from addnorm.probe.fit import attention, norms, statistics  # noqa: E402

@@ -5,6 +5,35 @@
 Lines of a profile: {"step": 0, "check": "future-leak", "value": 0.12, "limit": 1e-05, "where": …},
 `limit` is the reference for the value, `declared` is the reason to expect another value, and `detail` holds further
 observations. The doctor's rules judge the lines (docs/doctor.md).
+
+The checks with their files, and the runs that they use. The training forward is in the caller's mode and has a
+backward, the traced forward is in evaluation with boundaries for the gradient of one token, and "another" is a further
+run with a change:
+
+    checks                                                      file                      run
+    activation-changed                                          forwards/activations      traced
+    softmax-axis, attention-constant, heads-alike, head-silent  forwards/attention        traced
+    attention-scale, attention-scale-odd                        forwards/attention_scale  traced
+    unlike-config, dropout-before-softmax, cast-to-half         forwards/configuration    training and traced
+    dropout-on-stream                                           forwards/dropout          training
+    future-leak, batch-leak                                     forwards/locality         traced
+    logits-changed                                              forwards/logits           traced
+    statistics-detached                                         forwards/norm_statistics  traced, norms alone
+    positions-wrong                                             forwards/positions        traced
+    eval-noise                                                  reruns/noise              another
+    padding-leak, alone (judged by the rule batch-leak)         reruns/padding            another
+    cache-mismatch                                              reruns/cache              another
+    parameter-frozen                                            parameters/frozen         none
+    tying-broken                                                parameters/ties           none
+    weight-zeros, initial-size, bias-off-zero, size-odd         parameters/weights        none
+    parameter-unregistered, layer-shared                        parameters/registration   another
+    initial-loss                                                parameters/targets        training
+    gradient-missing, parameter-unused, gamma-ignored,          parameters/missing        training, another
+    norm-unused, norm-shared
+    gradient-zero                                               parameters/zero_gradients training, another
+    not-in-optimizer, update-ratio, decay-on-gain, decay-uneven parameters/optimizers     training
+
+A folder imports only from those before it in this list: run, parameters, forwards, reruns.
 """
 
 from __future__ import annotations
@@ -14,37 +43,37 @@ from typing import Any, Callable
 from torch import Tensor, nn
 
 from .._snapshot import unchanged
-from .activations import Activations
-from .attention import AttentionChecks
-from .attention_scale import AttentionScale
-from .cache import measure_cache
-from .configuration import Computed
-from .dropout import StreamDropout
-from .frozen import measure_frozen
-from .functions import Functions
-from .gradients import Gradients
-from .locality import measure_locality
-from .logits import HeadOutput
-from .missing import measure_missing
-from .noise import measure_noise
-from .norm_statistics import NormInputs, measure_statistics
-from .optimizers import measure_optimizer
-from .padding import measure_alone, measure_padding
-from .positions import Positions
-from .registration import measure_registration
-from .starts import Starts
-from .subject import Line, Subject
-from .targets import Targets, measure_initial_loss, next_token_targets
-from .ties import measure_ties
-from .tracer import Tracer
-from .weights import measure_bias_offsets, measure_initial_sizes, measure_odd_sizes, measure_zero_rows
-from .zero_gradients import measure_zero
+from .forwards.activations import Activations
+from .forwards.attention import AttentionChecks
+from .forwards.attention_scale import AttentionScale
+from .forwards.configuration import Computed
+from .forwards.dropout import StreamDropout
+from .forwards.locality import measure_locality
+from .forwards.logits import HeadOutput
+from .forwards.norm_statistics import NormInputs, measure_statistics
+from .forwards.positions import Positions
+from .forwards.tracer import Tracer
+from .parameters.frozen import measure_frozen
+from .parameters.gradients import Gradients
+from .parameters.missing import measure_missing
+from .parameters.optimizers import measure_optimizer
+from .parameters.registration import measure_registration
+from .parameters.targets import Targets, measure_initial_loss, next_token_targets
+from .parameters.ties import measure_ties
+from .parameters.weights import measure_bias_offsets, measure_initial_sizes, measure_odd_sizes, measure_zero_rows
+from .parameters.zero_gradients import measure_zero
+from .reruns.cache import measure_cache
+from .reruns.noise import measure_noise
+from .reruns.padding import measure_alone, measure_padding
+from .run.functions import Functions
+from .run.starts import Starts
+from .run.subject import Line, Subject
 
 __all__ = ["measure"]
 
 
-# The checks that need the subject alone, in their order: size-odd reads the lines of initial-size.
-_OF_SUBJECT = {
+# The checks that watch no forward, in their order: size-odd omits parameters that initial-size names.
+_WITHOUT_WATCHING = {
     "parameter-frozen": measure_frozen, "tying-broken": measure_ties, "weight-zeros": measure_zero_rows,
     "initial-size": measure_initial_sizes, "bias-off-zero": measure_bias_offsets, "size-odd": measure_odd_sizes,
     "parameter-unregistered, layer-shared": measure_registration}
@@ -97,7 +126,7 @@ def _measure(s: Subject, optimizers: list[Any]) -> None:
                 part(s, output)
     with s.part("statistics-detached"):
         measure_statistics(s, norms)
-    for where, measure_part in _OF_SUBJECT.items():
+    for where, measure_part in _WITHOUT_WATCHING.items():
         with s.part(where):
             measure_part(s)
     if gradients is not None:

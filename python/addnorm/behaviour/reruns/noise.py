@@ -7,11 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .._undo import Undo
-from .dropout import LiveDropout, NoisySums
-from .functions import Functions
-from .structure import is_16_bit, main_output, relative_difference, some, with_tensors
-from .subject import Subject, Unmeasured
+from ..._undo import Undo
+from ..forwards.dropout import LiveDropout, NoisySums
+from ..run.functions import Functions
+from ..run.subject import Subject, Unmeasured
+from ..run.tensors import is_16_bit, main_output, relative_difference, with_tensors
+from ..run.text import some
 
 # The smallest limits of differences. Another order of summation, as in kernels for single tokens, stays below them.
 LIMIT, LIMIT_16_BIT = 1e-4, 0.03

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..run.functions import FunctionCheck
+from ..run.subject import Subject
+from ..run.tensors import relative_difference, rms
 from .attention_scale import multiple
 from .configuration import entries
-from .functions import FunctionCheck
-from .structure import relative_difference, rms
-from .subject import Subject
 from .tracer import Tracer
 
 # Configuration entries that scale or bound the logits.

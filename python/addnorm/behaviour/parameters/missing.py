@@ -13,11 +13,13 @@ from typing import Iterable
 import torch
 from torch import nn
 
-from .._structure import is_norm_class, is_within, parent_of, tensors_in
-from .experts import names_expert
+from ..._structure import is_norm_class, is_within, parent_of, tensors_in
+from ..run.experts import names_expert
+from ..run.structure import places_of
+from ..run.subject import Subject, cover, owner_of
+from ..run.tensors import rms
+from ..run.text import plural, some
 from .gradients import Gradients
-from .structure import places_of, plural, rms, some
-from .subject import Subject, cover, owner_of
 
 MOST_TRIALS = 4  # number of forwards with other values in parameters without a gradient
 

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from .._structure import hidden_modules, is_norm_class
-from .._undo import Undo
-from .subject import Subject
+from ..._structure import hidden_modules, is_norm_class
+from ..._undo import Undo
+from ..run.subject import Subject
 
 
 def measure_registration(s: Subject) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._structure import entry, tensors_in
+from ..._structure import entry, tensors_in
+from ..run.subject import Subject, Unmeasured
+from ..run.tensors import leading, main_output, relative_difference
 from .noise import add_difference, limit_of, output_of
-from .structure import leading, main_output, relative_difference
-from .subject import Subject, Unmeasured
 
 _CACHES = ("past_key_values", "past_key_value", "past_kv", "layer_past", "past", "kv_cache", "cache")
 

@@ -16,10 +16,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from .._structure import tensors_in
-from .structure import is_16_bit, leading, plural, some
-from .subject import Subject, Unmeasured
-from .targets import Targets
+from ..._structure import tensors_in
+from ..parameters.targets import Targets
+from ..run.subject import Subject, Unmeasured
+from ..run.tensors import is_16_bit, leading
+from ..run.text import plural, some
 from .tracer import LIMIT, LIMIT_16_BIT, Input, Tracer
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from torch import nn
 
-from .._structure import parent_of, tensors_in
-from .structure import rms
+from ..._structure import parent_of, tensors_in
 from .subject import Subject
+from .tensors import rms
 
 CONSTANT = 1e-5  # spread over tokens, relative to their size, below which tokens are equal; collapse leaves 1e-4
 MOST_VALUES = 2**18  # largest number of values of a tensor that is inspected

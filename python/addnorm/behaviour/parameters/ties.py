@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .._sharded import local_part
-from .._structure import entry
-from .structure import relative_difference
-from .subject import Subject
+from ..._sharded import local_part
+from ..._structure import entry
+from ..run.subject import Subject
+from ..run.tensors import relative_difference
 
 
 def measure_ties(s: Subject) -> None:

@@ -10,10 +10,10 @@ from typing import Any, Iterator, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from .._structure import entry
-from .functions import PRODUCTS, SOFTMAX, FunctionCheck, argument
-from .structure import rms
-from .subject import Subject
+from ..._structure import entry
+from ..run.functions import PRODUCTS, SOFTMAX, FunctionCheck, argument
+from ..run.subject import Subject
+from ..run.tensors import rms
 
 _SCALES = ("attention_multiplier", "query_pre_attn_scalar", "attn_scale", "softmax_scale")
 MOST_VALUES = 2**18  # number of scores that are compared

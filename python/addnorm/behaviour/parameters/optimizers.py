@@ -6,11 +6,13 @@ import math
 from statistics import median
 from typing import Any
 
-from .._samples import RESOLUTION
-from .._structure import dtype_name, is_norm_class, parent_of
-from .experts import is_router
-from .structure import is_linear_map, rms, some
-from .subject import Subject, cover
+from ..._samples import RESOLUTION
+from ..._structure import dtype_name, is_norm_class, parent_of
+from ..run.experts import is_router
+from ..run.structure import is_linear_map
+from ..run.subject import Subject, cover
+from ..run.tensors import rms
+from ..run.text import some
 
 Groups = dict[int, tuple[Any, dict[str, Any]]]  # id of a parameter → its optimizer and its group
 

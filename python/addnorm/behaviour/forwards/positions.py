@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .._structure import entry, tensors_in
-from .functions import FunctionCheck, argument
-from .masks import padding_mask
-from .subject import Subject
+from ..._structure import entry, tensors_in
+from ..run.functions import FunctionCheck, argument
+from ..run.masks import padding_mask
+from ..run.subject import Subject
 
 POSITIONS = re.compile(r"wpe|embed_positions?|(position|pos)(al)?_?(emb(ed)?(dings?)?)?s?")
 

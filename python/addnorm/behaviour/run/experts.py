@@ -6,8 +6,8 @@ import re
 
 from torch import nn
 
-from .._core import family_facts
-from .._structure import entry, parent_of
+from ..._core import family_facts
+from ..._structure import entry, parent_of
 from .structure import places_of
 from .subject import Subject
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from .._structure import tensors_in
+from ..._structure import tensors_in
+from ..run.subject import Subject
 from .gradients import Gradients
-from .subject import Subject
 
 
 class Targets(NamedTuple):

@@ -8,11 +8,12 @@ from typing import Any
 
 from torch import nn
 
-from .._structure import parent_of
-from ..probe.find.names import ATTENTION, stem_of, weight_named
-from .experts import is_expert
-from .structure import places_of, some
-from .subject import Subject, cover
+from ..._structure import parent_of
+from ...probe.find.names import ATTENTION, stem_of, weight_named
+from ..run.experts import is_expert
+from ..run.structure import places_of
+from ..run.subject import Subject, cover
+from ..run.text import some
 
 
 def measure_frozen(s: Subject) -> None:

@@ -10,10 +10,12 @@ from typing import Any, Iterator
 import torch
 from torch import Tensor, nn
 
-from .._structure import EPSILONS, HEADS, dtype_name, entry, is_norm_class
-from .functions import DROPOUTS, PRODUCTS, SOFTMAX, FunctionCheck, argument, dropout_rate
-from .structure import is_16_bit, places_of, some
-from .subject import Subject
+from ..._structure import EPSILONS, HEADS, dtype_name, entry, is_norm_class
+from ..run.functions import DROPOUTS, PRODUCTS, SOFTMAX, FunctionCheck, argument, dropout_rate
+from ..run.structure import places_of
+from ..run.subject import Subject
+from ..run.tensors import is_16_bit
+from ..run.text import some
 
 CASTS = {"to", "half", "bfloat16", "type"}
 MASKS = {"masked_fill", "masked_fill_", "where", "add", "add_", "__add__", "__radd__", "__iadd__", "sub", "float", "to"}

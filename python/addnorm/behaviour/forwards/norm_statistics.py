@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .._sharded import is_sharded
-from .._structure import is_norm_class, tensors_in
-from .subject import Subject
+from ..._sharded import is_sharded
+from ..._structure import is_norm_class, tensors_in
+from ..run.subject import Subject
 
 ROWS = 64
 LIMIT = 0.1  # relative to a gradient of random direction

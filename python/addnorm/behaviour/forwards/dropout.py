@@ -8,9 +8,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from .functions import DROPOUTS, PRODUCTS, FunctionCheck, dropout_rate
-from .structure import some
-from .subject import Subject
+from ..run.functions import DROPOUTS, PRODUCTS, FunctionCheck, dropout_rate
+from ..run.subject import Subject
+from ..run.text import some
 
 _MAPS = {"linear", "addmm", "conv1d", *PRODUCTS}
 _RANDOM = {"randn", "randn_like", "rand", "rand_like", "normal", "normal_", "uniform_"}

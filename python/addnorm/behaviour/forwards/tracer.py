@@ -8,11 +8,11 @@ from typing import Any, Callable, NamedTuple, Sequence
 import torch
 from torch import Tensor, nn
 
-from .._structure import entry, tensors_in
-from .._undo import Undo
-from .structure import leading, main_output
-from .subject import Subject, Unmeasured
-from .targets import Targets
+from ..._structure import entry, tensors_in
+from ..._undo import Undo
+from ..parameters.targets import Targets
+from ..run.subject import Subject, Unmeasured
+from ..run.tensors import leading, main_output
 
 # Limits of a share. Rounding leaves 1e-6 where values cancel, as in convolutions by Fourier transforms.
 LIMIT, LIMIT_16_BIT = 1e-5, 1e-3

@@ -10,10 +10,12 @@ from typing import Any, Callable, Iterator
 import torch
 from torch import Tensor, nn
 
-from .._sharded import is_sharded
-from .._structure import entry, is_norm_class, is_within, parent_of
-from .structure import is_linear_map, plural, rms, some
-from .subject import Subject
+from ..._sharded import is_sharded
+from ..._structure import entry, is_norm_class, is_within, parent_of
+from ..run.structure import is_linear_map
+from ..run.subject import Subject
+from ..run.tensors import rms
+from ..run.text import plural, some
 
 MOST_VALUES = 2**20  # number of values from which a size is measured
 _WIDTHS = "hidden_size", "n_embd", "d_model", "dim"

@@ -11,12 +11,13 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from .._loss import Loss
-from .._snapshot import RandomState, find_generators
-from .._structure import parent_of, tensors_in
-from .._undo import Undo
-from ..probe.find.layers import ProbeError, find_layers
-from .structure import places_of, with_tensors
+from ..._loss import Loss
+from ..._snapshot import RandomState, find_generators
+from ..._structure import parent_of, tensors_in
+from ..._undo import Undo
+from ...probe.find.layers import ProbeError, find_layers
+from .structure import places_of
+from .tensors import with_tensors
 
 Line = dict[str, Any]
 

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .._structure import tensors_in
-from .._undo import Undo
-from .masks import HIDDEN, KEPT, padding_mask
+from ..._structure import tensors_in
+from ..._undo import Undo
+from ..run.masks import HIDDEN, KEPT, padding_mask
+from ..run.subject import Subject, Unmeasured
+from ..run.tensors import leading, relative_difference, with_tensors
 from .noise import SAME_SHAPES, add_difference, least_limit, limit_of, output_of
-from .structure import leading, relative_difference, with_tensors
-from .subject import Subject, Unmeasured
 
 SHARED = "a sequence alone has another output even without padding, as with experts of a limited capacity"
 

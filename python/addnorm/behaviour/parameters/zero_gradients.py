@@ -9,13 +9,13 @@ from typing import Iterable, Iterator
 import torch
 from torch import Tensor, nn
 
-from .._sharded import local_part
-from .._structure import is_within
-from ..torch.mixes import Mix
-from .experts import is_router_of_one
+from ..._sharded import local_part
+from ..._structure import is_within
+from ...torch.mixes import Mix
+from ..run.experts import is_router_of_one
+from ..run.starts import Starts
+from ..run.subject import Subject, cover, owner_of
 from .gradients import Gradients
-from .starts import Starts
-from .subject import Subject, cover, owner_of
 
 # A gradient below this share of the median over counterparts, or over all matrices, is lost. It is four roundings in
 # float32. A gradient that is 0 by its formula, such as that of a weight divided by itself, is about one rounding.

@@ -1,37 +1,14 @@
-"""The structure of a model: its names, its norms, and the tensors in its inputs and outputs."""
+"""The tensors in the inputs and outputs of a model, and their sizes."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Iterable, Iterator
+from typing import Any, Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from .._structure import entry, parent_of, tensors_in
-
-
-def is_linear_map(module: nn.Module) -> bool:
-    """Returns whether a module is a linear map, such as nn.Linear or GPT-2's Conv1D."""
-    return isinstance(module, nn.Linear) or type(module).__name__ == "Conv1D"
-
-
-def places_of(name: str) -> Iterator[str]:
-    """Yields the parameter itself and every module that it is in: "a.b.c", "a.b", "a"."""
-    while name:
-        yield name
-        name = parent_of(name)
-
-
-def plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def some(names: Iterable[str], most: int = 3) -> str:
-    """Returns a text such as "a, b, c and 4 more"."""
-    names = list(names)
-    rest = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + rest
+from ..._structure import entry, tensors_in
 
 
 def with_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:

@@ -9,11 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .._structure import entry
-from .experts import names_router
-from .functions import FunctionCheck, linear_input
-from .structure import relative_difference
-from .subject import Subject
+from ..._structure import entry
+from ..run.experts import names_router
+from ..run.functions import FunctionCheck, linear_input
+from ..run.subject import Subject
+from ..run.tensors import relative_difference
 
 EXACT = 1e-6  # largest difference of equal activations; the two forms of GELU differ by 5e-6 or more
 MOST_VALUES = 2**16  # values of one activation that are compared
