@@ -35,8 +35,9 @@ def limit_of(s: Subject, difference: float, output: Tensor, share: float = 1) ->
     return max(limit, ROUNDINGS * min(MOST_ROUNDING, s.rounding))
 
 
-def add_difference(s: Subject, check: str, difference: float, output: Tensor, share: float = 1, **more: Any) -> None:
-    s.add(check, difference, limit=limit_of(s, difference, output, share), **more)
+def add_difference(s: Subject, check: str, difference: float, output: Tensor, share: float = 1, *, where: str,
+                   detail: str = "") -> None:
+    s.add(check, difference, limit=limit_of(s, difference, output, share), where=where, detail=detail)
 
 
 def _measure_rounding(s: Subject) -> float:

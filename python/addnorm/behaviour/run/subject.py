@@ -6,7 +6,7 @@ import contextlib
 import inspect
 import math
 from collections import Counter
-from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence, TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,17 @@ from ...probe.find.layers import ProbeError, find_layers
 from .structure import places_of
 from .tensors import with_tensors
 
-Line = dict[str, Any]
+
+class Line(TypedDict, total=False):
+    """A line of a profile. A key without a value is left out."""
+
+    step: int
+    check: str
+    value: float
+    limit: float  # the reference for the value
+    where: str  # a module, a parameter or "output"
+    detail: str
+    declared: str  # the reason to expect another value
 
 
 class Unmeasured(Exception):
@@ -70,13 +80,22 @@ class Subject:
 
     # -- Results --
 
-    def add(self, check: str, value: float, **more: Any) -> None:
+    def add(self, check: str, value: float, *, limit: float | None = None, where: str = "", detail: str = "",
+            declared: str = "") -> None:
         """Adds a line to the profile. A value that is not finite cannot be judged, and is left out."""
         if not math.isfinite(value):
             self.leave(check, "the model's values are not finite")
             return
-        known = {key: item for key, item in more.items() if item not in (None, "")}
-        self.lines.append({"step": 0, "check": check, "value": float(value), **known})
+        line: Line = {"step": 0, "check": check, "value": float(value)}
+        if limit is not None:
+            line["limit"] = limit
+        if where:
+            line["where"] = where
+        if detail:
+            line["detail"] = detail
+        if declared:
+            line["declared"] = declared
+        self.lines.append(line)
 
     def leave(self, where: str, why: Any) -> None:
         text = str(why).strip().split("\n")[0] or type(why).__name__
@@ -142,20 +161,20 @@ class Subject:
 
     def given(self) -> dict[str, Any]:
         """Returns the arguments of the batch by their names in the model's forward, others by their positions."""
-        names = [p.name for p in self._parameters().values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        names = [p.name for p in self._arguments().values() if p.kind is p.POSITIONAL_OR_KEYWORD]
         names += map(str, range(len(names), len(self.inputs)))
         return {**dict(zip(names, self.inputs)), **self.named}
 
     def accepts(self, *names: str) -> str | None:
         """Returns the first of these arguments that the model's forward has."""
-        known = self._parameters()
+        known = self._arguments()
         return next((name for name in names if name in known), None)
 
     def accepts_others(self) -> bool:
         """Returns whether the model's forward takes named arguments that its signature does not list."""
-        return any(p.kind is p.VAR_KEYWORD for p in self._parameters().values())
+        return any(p.kind is p.VAR_KEYWORD for p in self._arguments().values())
 
-    def _parameters(self) -> Mapping[str, inspect.Parameter]:
+    def _arguments(self) -> Mapping[str, inspect.Parameter]:
         return inspect.signature(self.model.forward).parameters
 
 
