@@ -16,7 +16,7 @@ from torch import nn
 from ..._structure import is_norm_class, is_within, parent_of, tensors_in
 from ..run.experts import names_expert
 from ..run.structure import places_of
-from ..run.subject import Subject, cover, owner_of
+from ..run.subject import Subject, changed_parameters, cover, owner_of
 from ..run.tensors import rms
 from ..run.text import plural, some
 from .gradients import Gradients
@@ -124,13 +124,10 @@ def _is_ignored(s: Subject, norm: nn.Module, parameter: str) -> bool:
         y = next(tensors_in(norm.forward(x)))
     if y.requires_grad and torch.autograd.grad(y.sum(), value, allow_unused=True)[0] is not None:
         return False
-    saved = value.detach().clone()  # it may be used in code without gradients
-    try:
-        with torch.no_grad():
-            value.data.add_(1)
-            return torch.equal(y.detach(), next(tensors_in(norm.forward(x))))
-    finally:
-        value.data.copy_(saved)
+    with changed_parameters() as save, torch.no_grad():  # it may be used in code without gradients
+        save(value)
+        value.data.add_(1)
+        return torch.equal(y.detach(), next(tensors_in(norm.forward(x))))
 
 
 def _try_values(s: Subject, g: Gradients, names: list[str]) -> None:
@@ -201,14 +198,11 @@ def _add_missing(s: Subject, g: Gradients, names: list[str]) -> None:
 
 
 def _loss_with_others(s: Subject, g: Gradients, names: list[str]) -> float:
-    saved = {n: s.parameters[n].detach().clone() for n in names}
     generator = torch.Generator().manual_seed(2)
-    try:
-        for n, value in saved.items():
+    with changed_parameters() as save:
+        for value in map(s.parameters.__getitem__, names):
             noise = torch.randn(value.shape, generator=generator).to(value.device, value.dtype)
-            s.parameters[n].data.add_(noise * (0.3 * rms(value) + 0.1))
+            save(value)
+            value.data.add_(noise * (0.3 * rms(value) + 0.1))
         with torch.enable_grad():  # selects the same kernels as before
             return float(s.loss(s.run(evaluate=False)).detach())
-    finally:
-        for n, value in saved.items():
-            s.parameters[n].data.copy_(value)

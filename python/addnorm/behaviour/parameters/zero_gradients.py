@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from typing import Iterable, Iterator
+from typing import Iterator
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ..._sharded import local_part
 from ..._structure import is_within
 from ...torch.mixes import Mix
 from ..run.experts import is_router_of_one
 from ..run.starts import Starts
-from ..run.subject import Subject, cover, owner_of
+from ..run.subject import Subject, changed_parameters, cover, owner_of
 from .gradients import Gradients
 
 # A gradient below this share of the median over counterparts, or over all matrices, is lost. It is four roundings in
@@ -82,10 +82,13 @@ def _without_excused(s: Subject, g: Gradients, small: dict[str, str]) -> dict[st
     values. In training, a layer may have been dropped at random. LoRA and adaLN-Zero begin with one matrix of zeros. It
     has a gradient itself, and the others get one after the first step."""
     later, zeros = g, set[str]()
-    with _Moved() as moved:
+    with changed_parameters() as save:
         for _ in range(MOST_ROUNDS if small else 0):
             new = {n for n, p in g.trained.items() if n not in zeros and later.sizes[n] and not local_part(p).any()}
-            moved.move(g.trained[name] for name in new)
+            generator = torch.Generator().manual_seed(3)
+            for name in new:
+                values = save(g.trained[name])
+                values.copy_(0.02 * torch.randn(values.shape, generator=generator))
             zeros |= new
             later = Gradients(s, evaluate=True)
             usual = statistics.median([size for size in later.sizes.values() if size] or [0.0])
@@ -94,24 +97,3 @@ def _without_excused(s: Subject, g: Gradients, small: dict[str, str]) -> dict[st
             if not small or not new:
                 break
     return small
-
-
-class _Moved:
-    """Gives parameters of zeros small values, until its `with` statement ends."""
-
-    def __init__(self) -> None:
-        self._parameters: list[Tensor] = []
-
-    def __enter__(self) -> _Moved:
-        return self
-
-    def move(self, parameters: Iterable[Tensor]) -> None:
-        generator = torch.Generator().manual_seed(3)
-        for parameter in parameters:
-            self._parameters.append(parameter)
-            values = local_part(parameter.data)
-            values.copy_(0.02 * torch.randn(values.shape, generator=generator))
-
-    def __exit__(self, *error: object) -> None:
-        for parameter in self._parameters:
-            local_part(parameter.data).zero_()

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..._loss import Loss
+from ..._sharded import local_part
 from ..._snapshot import RandomState, find_generators
 from ..._structure import parent_of, tensors_in
 from ..._undo import Undo
@@ -191,6 +192,24 @@ def owner_of(s: Subject, name: str) -> nn.Module:
     place = parent_of(name)
     around = s.model.get_submodule(parent_of(place))
     return around if isinstance(around, nn.MultiheadAttention) else s.model.get_submodule(place)
+
+
+@contextlib.contextmanager
+def changed_parameters() -> Iterator[Callable[[Tensor], Any]]:
+    """Yields save(parameter), which the caller calls before it changes a parameter in place. It returns this process's
+    part of the values. All saved parameters are restored when the `with` statement ends."""
+    saved: list[tuple[Tensor, Tensor]] = []
+
+    def save(parameter: Tensor) -> Any:
+        values = local_part(parameter.data)
+        saved.append((parameter, values.clone()))
+        return values
+
+    try:
+        yield save
+    finally:
+        for parameter, values in saved:
+            local_part(parameter.data).copy_(values)
 
 
 def _layer_paths(model: nn.Module) -> set[str]:
