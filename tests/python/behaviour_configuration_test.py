@@ -8,6 +8,8 @@ torch = pytest.importorskip("torch")
 import addnorm  # noqa: E402
 import kinds_models as models  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
+from addnorm.behaviour.forwards import configuration  # noqa: E402
+from behaviour_subjects import Layers, checks, subject  # noqa: E402
 from kinds_models import LENGTH, causal, replace  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -278,3 +280,32 @@ def test_a_configuration_that_scales_logits_is_believed():
     found.config.logit_scale = 3.0
     scale_logits(found)
     assert rules(found) == set()
+
+
+# -- Limits --
+
+
+@pytest.mark.parametrize("rate, is_named", [(0.1, False), (0.1 + 0.9e-6, False), (0.1 + 1.1e-6, True), (0.2, True)])
+def test_dropout_in_layers_has_a_rate_of_the_configuration(rate, is_named):
+    s = subject(Layers(), hidden_dropout=0.1)
+    found = configuration.Computed(s)
+    found._rates[rate] = ["layers.1.map"]
+    found.add()
+    assert checks(s) == ["unlike-config"] * is_named
+
+
+@pytest.mark.parametrize("eps, is_named", [
+    (1e-5, False), (1e-6, False), (1e-8, False), (1e-12, False), (3e-4, False), (1e-7, True), (1e-4, True),
+    (1.01e-5, True)])
+def test_a_norm_has_an_epsilon_of_the_configuration_or_a_usual_one(eps, is_named):
+    model = Layers()
+    norms_of_model = [module for module in model.modules() if isinstance(module, nn.LayerNorm)]
+    for norm in norms_of_model:
+        norm.eps = eps
+    s = subject(model, layer_norm_eps=3e-4)
+    configuration.Computed(s).add()
+    assert checks(s) == ["unlike-config"] * is_named
+    norms_of_model[0].eps = 1e-2  # one of several is the probe's
+    s = subject(model, layer_norm_eps=3e-4)
+    configuration.Computed(s).add()
+    assert checks(s) == ["unlike-config"] * is_named
