@@ -1,4 +1,4 @@
-"""The limits of the behaviour checks about attention: a case just below each, and one just above (HACKING.md)."""
+"""The limits of the behaviour checks: attention. Cases are below and above each (HACKING.md)."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The limits of the behaviour checks about locality, and the statistics of norms: a case just below each, and one just above (HACKING.md)."""
+"""The limits of the behaviour checks: locality, statistics of norms. Cases are below and above each (HACKING.md)."""
 
 import math
 

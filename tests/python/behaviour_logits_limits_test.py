@@ -1,4 +1,4 @@
-"""The limits of the behaviour checks about logits and positions: a case just below each, and one just above (HACKING.md)."""
+"""The limits of the behaviour checks: logits and positions. Cases are below and above each (HACKING.md)."""
 
 import math
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""The limits of the behaviour checks about the sizes and gradients of parameters: a case just below each, and one just above (HACKING.md)."""
+"""The limits of the behaviour checks: sizes and gradients. Cases are below and above each (HACKING.md)."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The limits of the behaviour checks about runs and their functions: a case just below each, and one just above (HACKING.md)."""
+"""The limits of the behaviour checks: runs and their functions. Cases are below and above each (HACKING.md)."""
 
 import inspect
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""The limits of the behaviour checks about the loss: a case just below each, and one just above (HACKING.md)."""
+"""The limits of the behaviour checks: the loss. Cases are below and above each (HACKING.md)."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""The limits of the probe about the logits of attention: a case just below each, and one just above (HACKING.md)."""
+"""The limits of the probe: the logits of attention. Cases are below and above each (HACKING.md)."""
 
 import math
 

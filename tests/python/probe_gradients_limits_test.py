@@ -1,4 +1,4 @@
-"""The limits of the probe about gradients and norms: a case just below each, and one just above (HACKING.md)."""
+"""The limits of the probe: gradients and norms. Cases are below and above each (HACKING.md)."""
 
 import math
 from types import SimpleNamespace

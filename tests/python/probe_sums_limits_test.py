@@ -1,4 +1,4 @@
-"""The limits of the probe about sums: a case just below each, and one just above (HACKING.md)."""
+"""The limits of the probe: sums. Cases are below and above each (HACKING.md)."""
 
 import math
 from types import SimpleNamespace
