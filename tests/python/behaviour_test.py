@@ -23,7 +23,7 @@ from torch import nn  # noqa: E402
 sys.path.append(str(pathlib.Path(__file__).parent))
 import behaviour_models as models  # noqa: E402
 from addnorm.behaviour import measure  # noqa: E402
-from addnorm.behaviour.subject import Subject  # noqa: E402
+from addnorm.behaviour.run.subject import Subject  # noqa: E402
 
 torch.set_num_threads(1)
 PROGRAM = os.environ["ADDNORM_PROGRAM"]

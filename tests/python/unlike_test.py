@@ -313,7 +313,7 @@ def test_heads_that_are_alike_are_named(make, is_fused, is_wrong):
 
 
 def test_the_comparison_of_many_heads_is_short():
-    from addnorm.behaviour.attention import AttentionChecks
+    from addnorm.behaviour.forwards.attention import AttentionChecks
 
     run = types.SimpleNamespace(inside=[])
     looking = AttentionChecks(types.SimpleNamespace(config=None, where=lambda: "", runs=[run]), starts=None)

@@ -5,6 +5,35 @@
 Lines of a profile: {"step": 0, "check": "future-leak", "value": 0.12, "limit": 1e-05, "where": …},
 `limit` is the reference for the value, `declared` is the reason to expect another value, and `detail` holds further
 observations. The doctor's rules judge the lines (docs/doctor.md).
+
+The checks with their files, and the runs that they use. The training forward is in the caller's mode and has a
+backward, the traced forward is in evaluation with boundaries for the gradient of one token, and "another" is a further
+run with a change:
+
+    checks                                                      file                      run
+    activation-changed                                          forwards/activations      traced
+    softmax-axis, attention-constant, heads-alike, head-silent  forwards/attention        traced
+    attention-scale, attention-scale-odd                        forwards/attention_scale  traced
+    unlike-config, dropout-before-softmax, cast-to-half         forwards/configuration    training and traced
+    dropout-on-stream                                           forwards/dropout          training
+    future-leak, batch-leak                                     forwards/locality         traced
+    logits-changed                                              forwards/logits           traced
+    statistics-detached                                         forwards/norm_statistics  traced, norms alone
+    positions-wrong                                             forwards/positions        traced
+    eval-noise                                                  reruns/noise              another
+    padding-leak, alone (judged by the rule batch-leak)         reruns/padding            another
+    cache-mismatch                                              reruns/cache              another
+    parameter-frozen                                            parameters/frozen         none
+    tying-broken                                                parameters/ties           none
+    weight-zeros, initial-size, bias-off-zero, size-odd         parameters/weights        none
+    parameter-unregistered, layer-shared                        parameters/registration   another
+    initial-loss                                                parameters/targets        training
+    gradient-missing, parameter-unused, gamma-ignored,          parameters/missing        training, another
+    norm-unused, norm-shared
+    gradient-zero                                               parameters/zero_gradients training, another
+    not-in-optimizer, update-ratio, decay-on-gain, decay-uneven parameters/optimizers     training
+
+A folder imports only from those before it in this list: run, parameters, forwards, reruns.
 """
 
 from __future__ import annotations
@@ -14,30 +43,37 @@ from typing import Any, Callable
 from torch import Tensor, nn
 
 from .._snapshot import unchanged
-from .activations import Activations
-from .attention import AttentionChecks
-from .configuration import Computed
-from .frozen import measure_frozen
-from .gradients import Gradients, measure_initial_loss, measure_missing, next_token_targets
-from .locality import measure_locality
-from .norm_statistics import NormInputs, measure_statistics
-from .operators import AttentionScale, Functions, StreamDropout
-from .optimizers import measure_optimizer
-from .positions import Indices
-from .registration import measure_registration
-from .rerun import measure_alone, measure_cache, measure_noise, measure_padding
-from .starts import Starts
-from .subject import Line, Subject
-from .ties import measure_ties
-from .tracer import Targets, Tracer
-from .weights import measure_bias_offsets, measure_initial_sizes, measure_odd_sizes, measure_zero_rows
-from .zero_gradients import measure_zero
+from .forwards.activations import Activations
+from .forwards.attention import AttentionChecks
+from .forwards.attention_scale import AttentionScale
+from .forwards.configuration import Computed
+from .forwards.dropout import StreamDropout
+from .forwards.locality import measure_locality
+from .forwards.logits import HeadOutput
+from .forwards.norm_statistics import NormInputs, measure_statistics
+from .forwards.positions import Positions
+from .forwards.tracer import Tracer
+from .parameters.frozen import measure_frozen
+from .parameters.gradients import Gradients
+from .parameters.missing import measure_missing
+from .parameters.optimizers import measure_optimizer
+from .parameters.registration import measure_registration
+from .parameters.targets import Targets, measure_initial_loss, next_token_targets
+from .parameters.ties import measure_ties
+from .parameters.weights import measure_bias_offsets, measure_initial_sizes, measure_odd_sizes, measure_zero_rows
+from .parameters.zero_gradients import measure_zero
+from .reruns.cache import measure_cache
+from .reruns.noise import measure_noise
+from .reruns.padding import measure_alone, measure_padding
+from .run.functions import Functions
+from .run.starts import Starts
+from .run.subject import Line, Subject
 
 __all__ = ["measure"]
 
 
-# The checks that need the subject alone, in their order: size-odd reads the lines of initial-size.
-_OF_SUBJECT = {
+# The checks that watch no forward, in their order: size-odd omits parameters that initial-size names.
+_WITHOUT_WATCHING = {
     "parameter-frozen": measure_frozen, "tying-broken": measure_ties, "weight-zeros": measure_zero_rows,
     "initial-size": measure_initial_sizes, "bias-off-zero": measure_bias_offsets, "size-odd": measure_odd_sizes,
     "parameter-unregistered, layer-shared": measure_registration}
@@ -66,24 +102,21 @@ def measure(model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], *,
 def _measure(s: Subject, optimizers: list[Any]) -> None:
     gradients: Gradients | None = None
     targets: Targets | None = None
-    dropout, norms, scale, starts = StreamDropout(s), NormInputs(), AttentionScale(s), Starts(s)
-    attention = AttentionChecks(s, starts)
-    computed, indices, activations = Computed(s), Indices(s), Activations(s)
+    dropout, computed, norms, starts, tracer = StreamDropout(s), Computed(s), NormInputs(), Starts(s), Tracer(s)
+    of_forward = (AttentionScale(s), AttentionChecks(s, starts), computed, Activations(s), Positions(s),
+                  HeadOutput(s, tracer))
     with s.part("gradients"):
         with Functions(s, dropout, computed):
             gradients = Gradients(s, watch=(dropout.enter,))
         dropout.add()
         targets = next_token_targets(s, gradients)
         measure_initial_loss(s, gradients)
-    tracer = Tracer(s)
     with s.part("future-leak, batch-leak"):
-        with Functions(s, scale, attention, computed, indices, activations):
+        with Functions(s, *of_forward):
             tracer.forward(watch=(norms.enter, starts.enter))
-        for watch in scale, attention, computed, activations:
+        for watch in of_forward:
             with s.part(watch.checks):
                 watch.add()
-        with s.part(indices.checks):
-            indices.add(tracer.output, tracer.has_logits)
         measure_locality(s, tracer, targets)
     if tracer.output is not None:
         output = tracer.output.detach()
@@ -93,7 +126,7 @@ def _measure(s: Subject, optimizers: list[Any]) -> None:
                 part(s, output)
     with s.part("statistics-detached"):
         measure_statistics(s, norms)
-    for where, measure_part in _OF_SUBJECT.items():
+    for where, measure_part in _WITHOUT_WATCHING.items():
         with s.part(where):
             measure_part(s)
     if gradients is not None:

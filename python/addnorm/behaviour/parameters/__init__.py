@@ -1,0 +1,1 @@
+"""Checks of parameters: their gradients, their values and their optimizer."""

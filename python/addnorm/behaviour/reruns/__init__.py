@@ -1,0 +1,1 @@
+"""Checks of further runs with a change that must not affect the output."""
