@@ -1,9 +1,10 @@
 // The chapters in their order. Each has a folder: state.ts has its state, which is part of every
 // link; view.tsx has its view, which is loaded when the reader comes near.
 
-import { signal } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
 import type { FunctionComponent } from 'preact';
 import { t } from '../language/text';
+import { route } from '../state/route';
 import type { Item } from '../state/store';
 import { loadKatex } from '../ui/formula';
 import type { Height } from '../ui/room';
@@ -30,6 +31,7 @@ interface Source {
   title: string;
   state: Record<string, Item<any, any>>; // the values that Reset chapter resets
   height: Height; // the reserved height until it is loaded
+  short?: true; // whether the short route has it
 
   /** Whether KaTeX is loaded with the chapter, because it begins with formulas. */
   formulas?: true;
@@ -54,9 +56,13 @@ export class Chapter {
   }
 }
 
+/** g is drawn in the chapter “Backward”. */
+const { g, ...forward } = geometry;
+
 const SOURCES: Source[] = [
   {
     id: 'add-norm',
+    short: true,
     title: t`Add & Norm`,
     state: addNorm,
     height: [6175, 3545, 2880],
@@ -64,6 +70,7 @@ const SOURCES: Source[] = [
   },
   {
     id: 'step-by-step',
+    short: true,
     title: t`Step by step`,
     formulas: true,
     state: stepByStep,
@@ -74,12 +81,13 @@ const SOURCES: Source[] = [
     id: 'geometry',
     title: t`The geometry of LayerNorm`,
     formulas: true,
-    state: geometry,
+    state: forward,
     height: [4485, 2935, 2915],
     load: async () => ({ View: (await import('./geometry/view')).Geometry }),
   },
   {
     id: 'highway',
+    short: true,
     title: t`The highway`,
     formulas: true,
     state: highway,
@@ -88,6 +96,7 @@ const SOURCES: Source[] = [
   },
   {
     id: 'placement',
+    short: true,
     title: t`Where the norm goes`,
     formulas: true,
     state: placement,
@@ -119,7 +128,7 @@ const SOURCES: Source[] = [
     id: 'backward',
     title: t`Backward`,
     formulas: true,
-    state: backward,
+    state: { ...backward, g },
     height: [3915, 1755, 1725],
     load: async () => ({ View: (await import('./backward/view')).Backward }),
   },
@@ -133,18 +142,22 @@ const SOURCES: Source[] = [
   },
   {
     id: 'model',
-    title: t`A real model`,
+    title: t`A small trained model`,
     state: model,
     height: [3900, 2650, 2650],
-    load: async () => ({ View: (await import('./model/view')).RealModel }),
+    load: async () => ({ View: (await import('./model/view')).SmallModel }),
   },
   {
     id: 'quiz',
+    short: true,
     title: t`Quiz`,
     formulas: true,
     state: quiz,
     height: [2445, 1995, 1995],
-    load: async () => ({ View: (await import('./quiz/view')).Quiz }),
+    load: async () => {
+      const { Quiz, restart } = await import('./quiz/view');
+      return { View: Quiz, reset: restart };
+    },
   },
   {
     id: 'lab',
@@ -155,4 +168,14 @@ const SOURCES: Source[] = [
   },
 ];
 
-export const chapters = SOURCES.map((source) => new Chapter(source));
+/** All chapters. Their numbers on the page are their places here, from 1. */
+export const chapters: readonly Chapter[] = SOURCES.map((source) => new Chapter(source));
+
+const shortRoute = chapters.filter(({ source }) => source.short);
+
+/** The chapters of the reader's route. */
+export const onRoute = computed(() => (route.value === 'short' ? shortRoute : chapters));
+
+export function numberOf(chapter: Chapter): number {
+  return chapters.indexOf(chapter) + 1;
+}
