@@ -13,7 +13,7 @@ import { present, presenter, presenting } from './present/start';
 import { canRedo, canUndo, redo, undo } from './state/history';
 import { route } from './state/route';
 import { readState } from './state/store';
-import { Button, ChapterLink, Failure } from './ui/controls';
+import { Button, ChapterLink, Failure, showAwaited } from './ui/controls';
 import { chapterInView, watchChapters } from './ui/in-view';
 import { closeOutside } from './ui/save-menu';
 import { Page } from './ui/page';
@@ -24,6 +24,7 @@ export function App() {
     addEventListener('keydown', undoByKey);
     return () => removeEventListener('keydown', undoByKey);
   }, []);
+  useEffect(showAwaited, [onRoute.value]);
   useEffect(() => watchChapters(document.querySelectorAll('.chapter')), [onRoute.value]);
   const Presenter = presenting.value ? presenter.value : undefined;
 

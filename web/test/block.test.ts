@@ -35,6 +35,7 @@ test('counts the parameters of the reader’s block', async () => {
 test('post-norm changes diagram, equation and code, not the count; a link keeps it', async () => {
   const page = await openPage('#block?bl.dModel=64&bl.heads=4&bl.dFf=100');
   const block = chapter(page, 'block');
+  await block.getByText('The same block as code').click();
   const steps = () => block.locator('.figure').first().locator('tbody th').allTextContents();
   expect((await steps())[0]).toBe('LayerNorm');
   await block.getByRole('radio', { name: 'C++ with addnorm' }).check();
@@ -57,6 +58,7 @@ test('post-norm changes diagram, equation and code, not the count; a link keeps 
 test('the causal mask: in the drawing, the code, the weights and what an output depends on', async () => {
   const page = await openPage('#block');
   const block = chapter(page, 'block');
+  await block.getByText('The same block as code').click();
   const steps = () => block.locator('.figure').first().locator('tbody th').allTextContents();
   const weights = async (row: number) =>
     (await block.locator(`tr[data-weights="${row}"] td`).allTextContents()).map(read);

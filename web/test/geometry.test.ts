@@ -52,6 +52,9 @@ async function backwardOf(page: Page): Promise<Locator> {
   const part = chapter(page, 'backward');
   await part.evaluate((element) => element.scrollIntoView());
   await part.locator('.chapter-room').waitFor({ state: 'detached' });
+  const fold = part.locator('.advanced');
+  if (!(await fold.evaluate((e) => (e as HTMLDetailsElement).open)))
+    await fold.locator('summary').first().click();
   return part;
 }
 

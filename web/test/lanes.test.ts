@@ -195,6 +195,7 @@ test('a guess opens the curves: mHC’s lanes melt, hyper-connections amplify', 
 
 test('the trap: equal lanes teach A nothing, different ones do', async () => {
   const [page, lanes] = await open();
+  await lanes.getByText('The symmetry trap').click();
   const gradient = async (id: string) =>
     Promise.all([1, 2, 3].map((i) => vector(lanes, `${id}-${i}`)));
   for (const row of await gradient('d-carry')) expect(new Set(row).size).toBe(1);

@@ -1,5 +1,6 @@
 // Step by step: the reader's own vector through the four steps.
 
+import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { LONG, chapter, findings, openPage, statistic, vector } from './page';
 
@@ -15,6 +16,8 @@ async function open(query = '', options = {}) {
     box: scope.getByRole('textbox', { name: 'Vector', exact: true }),
   };
 }
+
+const openConventions = (scope: Locator) => scope.getByText('ε and the variance').click();
 
 interface Convention {
   epsilon?: number;
@@ -81,6 +84,7 @@ test('the named conventions, one click each', async () => {
 
 test('γ and β, each part of the norm, and the link that reopens it', async () => {
   const { page, scope } = await open('st.x=2,7,1,8');
+  await openConventions(scope);
   await scope.getByLabel('RMSNorm').check();
   await scope.getByLabel('1e-3', { exact: true }).check();
   await scope.getByLabel('√Var + ε').check();
@@ -141,16 +145,23 @@ test('the code stays beside the cards and lights the step at the pointer, at the
       .locator('mark')
       .allTextContents();
   const card = (step: number) => scope.locator('.st-card').nth(step - 1);
+  /** Scrolls to a card first, because a card in the middle of the window is lit as well. */
+  const point = async (step: number) => {
+    await card(step).scrollIntoViewIfNeeded();
+    await page.mouse.move(0, 0);
+    await page.waitForTimeout(200);
+    await card(step).hover();
+  };
   expect(await scope.locator('.st-code pre').count()).toBe(1);
-  await card(1).hover();
+  await point(1);
   expect(await lit(1, 'Python')).toEqual(['mean = sum(x) / n']);
-  await card(2).hover();
+  await point(2);
   expect(await lit(2, 'Python')).toEqual([
     'squares = sum((v - mean) ** 2 for v in x)',
     'variance = squares / n',
     'deviation = sqrt(variance + epsilon)',
   ]);
-  await card(3).hover();
+  await point(3);
   expect(await lit(3, 'Python')).toEqual(['x_hat = [(v - mean) / deviation for v in x]']);
   expect(await scope.locator('.st-code pre').isVisible()).toBe(true);
   await card(4).getByRole('slider', { name: 'Scale γ' }).focus();
@@ -158,16 +169,16 @@ test('the code stays beside the cards and lights the step at the pointer, at the
 
   await scope.getByRole('radio', { name: 'JavaScript' }).focus();
   await page.keyboard.press('Space');
-  await card(2).hover();
+  await point(2);
   await scope.getByLabel('÷ (n − 1)').check();
   await scope.getByLabel('√Var + ε').check();
-  await card(2).hover();
+  await point(2);
   expect((await lit(2, 'JavaScript')).slice(1)).toEqual([
     'const variance = squares / (n - 1);',
     'const deviation = Math.sqrt(variance) + epsilon;',
   ]);
   await scope.getByLabel('RMSNorm').check();
-  await card(3).hover();
+  await point(3);
   expect(await lit(3, 'JavaScript')).toEqual(['const xHat = x.map((v) => v / deviation);']);
   await page.waitForURL(/st\.language=javascript/);
 
@@ -242,6 +253,7 @@ test('bad input: a word beside the field, and the last good vector stays', async
 
 test('by keyboard alone', async () => {
   const { page, scope, box } = await open();
+  await openConventions(scope);
   await box.focus();
   await page.keyboard.press('Control+a');
   await page.keyboard.type('2 4');
@@ -249,7 +261,7 @@ test('by keyboard alone', async () => {
   const press = async (...keys: string[]) => {
     for (const key of keys) await page.keyboard.press(key);
   };
-  await press('Tab', 'Tab', 'Enter'); // 1, 2, 3, 4; Wide spread
+  await press('Tab', 'Tab', 'Tab', 'Tab', 'Enter'); // 1, 2, 3, 4; random; torch.randn; wide spread
   expect(await vector(scope, 'x')).toHaveLength(8);
   await scope.getByLabel('LayerNorm').focus();
   await press('ArrowRight'); // RMSNorm
@@ -264,6 +276,7 @@ test('by keyboard alone', async () => {
 
 test('edges: one value, equal values, 0 ÷ 0, 1e300', async () => {
   const { scope, box, statistic } = await open();
+  await openConventions(scope);
   const remark = () => scope.locator('.st-remark').allTextContents();
   await box.fill('5');
   expect(await vector(scope, 'normalized')).toEqual([0]);

@@ -74,7 +74,7 @@ const SOURCES: Source[] = [
     title: t`Step by step`,
     formulas: true,
     state: stepByStep,
-    height: [5420, 3195, 2520],
+    height: [4075, 2520, 2380],
     load: async () => ({ View: (await import('./step-by-step/view')).StepByStep }),
   },
   {
@@ -82,7 +82,7 @@ const SOURCES: Source[] = [
     title: t`The geometry of LayerNorm`,
     formulas: true,
     state: forward,
-    height: [4485, 2935, 2915],
+    height: [2260, 1360, 1285],
     load: async () => ({ View: (await import('./geometry/view')).Geometry }),
   },
   {
@@ -91,7 +91,7 @@ const SOURCES: Source[] = [
     title: t`The highway`,
     formulas: true,
     state: highway,
-    height: [4045, 2455, 2020],
+    height: [3075, 1845, 1510],
     load: async () => ({ View: (await import('./highway/view')).Highway }),
   },
   {
@@ -100,7 +100,7 @@ const SOURCES: Source[] = [
     title: t`Where the norm goes`,
     formulas: true,
     state: placement,
-    height: [5600, 3250, 3205],
+    height: [5010, 2815, 2740],
     load: async () => {
       const [view, train] = await Promise.all([
         import('./placement/view'),
@@ -114,7 +114,7 @@ const SOURCES: Source[] = [
     title: t`More than one lane`,
     formulas: true,
     state: lanes,
-    height: [6885, 4020, 3870],
+    height: [3610, 2470, 2425],
     load: async () => ({ View: (await import('./lanes/view')).LanesChapter }),
   },
   {
@@ -129,7 +129,7 @@ const SOURCES: Source[] = [
     title: t`Backward`,
     formulas: true,
     state: { ...backward, g },
-    height: [3915, 1755, 1725],
+    height: [4115, 1845, 1815],
     load: async () => ({ View: (await import('./backward/view')).Backward }),
   },
   {
@@ -137,14 +137,14 @@ const SOURCES: Source[] = [
     title: t`The block`,
     formulas: true,
     state: block,
-    height: [5880, 3650, 3530],
+    height: [3920, 1990, 1915],
     load: async () => ({ View: (await import('./block/view')).BlockChapter }),
   },
   {
     id: 'model',
     title: t`A small trained model`,
     state: model,
-    height: [3900, 2650, 2650],
+    height: [4560, 2850, 2850],
     load: async () => ({ View: (await import('./model/view')).SmallModel }),
   },
   {
@@ -153,7 +153,7 @@ const SOURCES: Source[] = [
     title: t`Quiz`,
     formulas: true,
     state: quiz,
-    height: [2445, 1995, 1995],
+    height: [525, 380, 380],
     load: async () => {
       const { Quiz, restart } = await import('./quiz/view');
       return { View: Quiz, reset: restart };
@@ -163,7 +163,7 @@ const SOURCES: Source[] = [
     id: 'lab',
     title: t`The lab`,
     state: lab,
-    height: [4550, 2965, 2375],
+    height: [4240, 2240, 2255],
     load: async () => ({ View: (await import('./lab/view')).LabChapter }),
   },
 ];

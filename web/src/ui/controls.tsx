@@ -337,8 +337,8 @@ export function ChapterLink({ to, class: name, current, children }: ChapterLinkP
 export function showChapter(id: string): void {
   const chapter = document.getElementById(id);
   if (chapter === null && route.value === 'short') {
+    awaited = id;
     route.value = 'everything';
-    requestAnimationFrame(() => showChapter(id));
     return;
   }
   if (chapter) {
@@ -347,6 +347,14 @@ export function showChapter(id: string): void {
     stayAt(chapter);
   }
   goTo(id);
+}
+
+/** The chapter to show as soon as the page has it. */
+let awaited: string | undefined;
+
+export function showAwaited(): void {
+  if (awaited !== undefined) showChapter(awaited);
+  awaited = undefined;
 }
 
 const SETTLE_MS = 5000;
