@@ -49,9 +49,11 @@ test('post-norm changes diagram, equation and code, not the count; a link keeps 
   expect(await python.innerText()).toMatch(/d_model = 64\nn_heads = 4\nd_ff = 100\n/);
   expect(await python.innerText()).toContain('norm(x + sublayer(x))');
 
-  await expect.poll(() => page.url()).not.toContain('bl.language'); // Python is the default
+  // Python is the default, so the link does not name it.
+  await expect.poll(() => page.url()).toMatch(/bl\.placement=post(?!.*language)/);
   const again = chapter(await openPage(new URL(page.url()).hash), 'block');
   expect(await again.getByRole('radio', { name: 'post-norm' }).first().isChecked()).toBe(true);
+  await again.getByText('The same block as code').click();
   expect(await again.getByRole('region', { name: 'block.py' }).isVisible()).toBe(true);
 });
 
@@ -59,6 +61,7 @@ test('the causal mask: in the drawing, the code, the weights and what an output 
   const page = await openPage('#block');
   const block = chapter(page, 'block');
   await block.getByText('The same block as code').click();
+  await block.getByRole('radio', { name: 'C++ with addnorm' }).check();
   const steps = () => block.locator('.figure').first().locator('tbody th').allTextContents();
   const weights = async (row: number) =>
     (await block.locator(`tr[data-weights="${row}"] td`).allTextContents()).map(read);

@@ -43,7 +43,7 @@ export function LabChapter() {
         {ran.value ? (
           <Result {...ran.value} />
         ) : (
-          !problem.value && <Wait height={[3400, 2350, 1800]}>{t`The figure is being drawn.`}</Wait>
+          !problem.value && <Wait height={[3560, 1900, 1960]}>{t`The figure is being drawn.`}</Wait>
         )}
       </div>
       <Trained />

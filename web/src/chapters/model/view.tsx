@@ -54,7 +54,7 @@ function Prompted() {
         <Results {...shown.value} />
       ) : (
         problem.value === '' && (
-          <Wait height={[3385, 2370, 2370]}>{t`The network is being loaded.`}</Wait>
+          <Wait height={[4045, 2570, 2570]}>{t`The network is being loaded.`}</Wait>
         )
       )}
     </>

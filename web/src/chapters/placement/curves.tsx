@@ -61,7 +61,7 @@ function Measured() {
     );
   }
   if (measured.value) return <Charts />;
-  return <Wait height={[860, 455, 455]}>{t`The stacks are being measured.`}</Wait>;
+  return <Wait height={[1370, 785, 745]}>{t`The stacks are being measured.`}</Wait>;
 }
 
 function Charts() {
