@@ -204,7 +204,7 @@ test('an arrow goes on behind a click, and leaves what was chosen as it is', asy
 });
 
 test('a step that comes with a result is reached by its address', async () => {
-  const page = await present('=5#model');
+  const page = await present('=6#model');
   await expect
     .poll(() => place(page), { timeout: 60_000 })
     .toBe('A small trained model step 6 of 6');

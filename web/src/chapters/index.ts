@@ -91,7 +91,7 @@ const SOURCES: Source[] = [
     title: t`The highway`,
     formulas: true,
     state: highway,
-    height: [3075, 1845, 1510],
+    height: [3555, 2155, 1800],
     load: async () => ({ View: (await import('./highway/view')).Highway }),
   },
   {

@@ -59,7 +59,7 @@ export function Highway() {
         {measured && others.measured.value ? (
           <OtherWeights measured={others.measured.value} wanted={measured.job} />
         ) : (
-          <Wait height={[60, 50, 50]}>{t`The other initial weights are measured
+          <Wait height={[540, 360, 340]}>{t`The other initial weights are measured
             afterwards.`}</Wait>
         )}
       </Everything>
@@ -226,28 +226,27 @@ function OtherWeights({ measured: { job, measurements }, wanted }: OtherWeightsP
     INITIALIZATIONS.map((_, i) => endsOf(measurements[i * LANES.length + lane]).gradient),
   );
   return (
-    <Advanced heading title={t`The effect of the initial weights`}>
-      <div class="highway-others">
-        <DataTable
-          caption={t`Layer 0’s gradient over layer ${layers - 1}’s, by initial weights`}
-          visible
-          columns={[t`stack`, ...INITIALIZATIONS.map((first) => FIRST_WEIGHTS[first])]}
-          rows={LANES.map(({ name }, lane) => ({
-            head: name,
-            cells: gradients[lane].map((gradient) =>
-              isWanted ? <Gradient ratio={gradient} /> : '…',
-            ),
-            data: { gradient: name },
-          }))}
-        />
-        <p>{isWanted ? summary(gradients) : t`The other initial weights are being measured.`}</p>
-        <p class="hint">
-          {SCALE}{' '}
-          {t`PyTorch’s nn.Linear draws weights within ±1/√in. Xavier’s are larger, within ±√(6/(in +
+    <div class="highway-others">
+      <h3>{t`The effect of the initial weights`}</h3>
+      <DataTable
+        caption={t`Layer 0’s gradient over layer ${layers - 1}’s, by initial weights`}
+        visible
+        columns={[t`stack`, ...INITIALIZATIONS.map((first) => FIRST_WEIGHTS[first])]}
+        rows={LANES.map(({ name }, lane) => ({
+          head: name,
+          cells: gradients[lane].map((gradient) =>
+            isWanted ? <Gradient ratio={gradient} /> : '…',
+          ),
+          data: { gradient: name },
+        }))}
+      />
+      <p>{isWanted ? summary(gradients) : t`The other initial weights are being measured.`}</p>
+      <p class="hint">
+        {SCALE}{' '}
+        {t`PyTorch’s nn.Linear draws weights within ±1/√in. Xavier’s are larger, within ±√(6/(in +
           out)). GPT-2’s are N(0, 0.02²), and smaller where a sublayer writes into the stream.`}
-        </p>
-      </div>
-    </Advanced>
+      </p>
+    </div>
   );
 }
 
