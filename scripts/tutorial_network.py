@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains the network of the tutorial's chapter "A real model": `make network`.
+"""Trains the network of the tutorial's chapter "A small trained model": `make network`.
 
  scripts/tutorial_network.py FILE
 

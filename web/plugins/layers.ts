@@ -10,6 +10,7 @@ const FOLDERS = [
   'node_modules/katex/dist',
   'src',
   'src/hero',
+  'src/glossary',
   'src/runs',
   ...readdirSync(`${web}src/chapters`, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())

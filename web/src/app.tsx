@@ -1,7 +1,8 @@
 // The page: its head, its contents list, its chapters.
 
+import { batch } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { type Chapter, chapters } from './chapters';
+import { type Chapter, chapters, numberOf, onRoute } from './chapters';
 import { ChapterSection } from './chapters/section';
 import { Closing, Goals } from './closing';
 import { address, preparing, printHandout } from './handout/print';
@@ -10,8 +11,9 @@ import { failure } from './kernels/current';
 import { t, Trans } from './language/text';
 import { present, presenter, presenting } from './present/start';
 import { canRedo, canUndo, redo, undo } from './state/history';
+import { route } from './state/route';
 import { readState } from './state/store';
-import { Button, ChapterLink, Failure } from './ui/controls';
+import { Button, ChapterLink, Failure, showAwaited } from './ui/controls';
 import { chapterInView, watchChapters } from './ui/in-view';
 import { closeOutside } from './ui/save-menu';
 import { Page } from './ui/page';
@@ -22,7 +24,8 @@ export function App() {
     addEventListener('keydown', undoByKey);
     return () => removeEventListener('keydown', undoByKey);
   }, []);
-  useEffect(() => watchChapters(document.querySelectorAll('.chapter')), []);
+  useEffect(showAwaited, [onRoute.value]);
+  useEffect(() => watchChapters(document.querySelectorAll('.chapter')), [onRoute.value]);
   const Presenter = presenting.value ? presenter.value : undefined;
 
   return (
@@ -49,8 +52,8 @@ export function App() {
         <main>
           <Goals />
           <Failure text={failure.value} />
-          {chapters.map((chapter, i) => (
-            <ChapterSection key={chapter.source.id} chapter={chapter} number={i + 1} />
+          {onRoute.value.map((chapter) => (
+            <ChapterSection key={chapter.source.id} chapter={chapter} number={numberOf(chapter)} />
           ))}
           <Closing />
         </main>
@@ -91,7 +94,7 @@ function PrintMenu() {
           {t`This chapter: ${chapter.source.title}`}
         </Button>
         <Button disabled={preparing.value} onClick={() => choose()}>
-          {t`All ${chapters.length} chapters`}
+          {t`All ${onRoute.value.length} chapters`}
         </Button>
       </div>
     </details>
@@ -111,7 +114,11 @@ function undoByKey(event: KeyboardEvent) {
 }
 
 function resetAll() {
-  readState('');
+  const kept = route.value;
+  batch(() => {
+    readState('');
+    route.value = kept;
+  });
   chapters.forEach(({ view }) => view.value?.reset?.());
 }
 
@@ -124,13 +131,16 @@ function Contents() {
   return (
     <nav class="contents" aria-label={t`Chapters`}>
       <ol ref={list}>
-        {chapters.map(({ source: { id, title } }) => (
-          <li key={id}>
-            <ChapterLink to={id} current={id === chapterInView.value}>
-              {title}
-            </ChapterLink>
-          </li>
-        ))}
+        {onRoute.value.map((chapter) => {
+          const { id, title } = chapter.source;
+          return (
+            <li key={id} value={numberOf(chapter)}>
+              <ChapterLink to={id} current={id === chapterInView.value}>
+                {title}
+              </ChapterLink>
+            </li>
+          );
+        })}
       </ol>
     </nav>
   );

@@ -1,16 +1,53 @@
 // The parts around the chapters: the goals before them, the summary and the sources after them.
 
+import { Glossary } from './glossary/view';
 import { t, Trans } from './language/text';
 import { ChapterLink } from './ui/controls';
+import { Everything, RouteChoice } from './ui/route';
 
 export function Goals() {
   return (
-    <p class="goals">
-      <Trans>
-        By the end you can compute a norm by hand, say why a deep network needs both Add and Norm,
-        choose where the norm goes, and follow the gradient back through both.
-      </Trans>
-    </p>
+    <div class="goals">
+      <RouteChoice />
+      <p>
+        <Trans>
+          By the end you can compute a norm by hand, say why a deep network needs both Add and Norm,
+          choose where the norm goes, and follow the gradient back through both.
+        </Trans>
+      </p>
+      <details>
+        <summary>{t`What to look for`}</summary>
+        <ol>
+          <li>
+            <Trans>
+              How <ChapterLink to="add-norm">the input splits</ChapterLink> into two paths, one past
+              the sublayer and one through it, and how Add joins them.
+            </Trans>
+          </li>
+          <li>
+            <Trans>
+              How “Inject Instability” makes the sum ten times too large, and how Norm brings it
+              back into range.
+            </Trans>
+          </li>
+          <li>
+            <Trans>What is lost when the residual connection is switched off.</Trans>
+          </li>
+          <li>
+            <Trans>
+              How <ChapterLink to="step-by-step">the norm</ChapterLink> first subtracts the mean and
+              then divides by the standard deviation.
+            </Trans>
+          </li>
+          <li>
+            <Trans>
+              How <ChapterLink to="highway">signal and gradient</ChapterLink> pass a deep stack only
+              with both.
+            </Trans>
+          </li>
+        </ol>
+      </details>
+    </div>
   );
 }
 
@@ -52,27 +89,40 @@ export function Closing() {
             <ChapterLink to="placement">can stall without warm-up</ChapterLink>.
           </Trans>
         </li>
-        <li>
-          <Trans>
-            Several <ChapterLink to="lanes">lanes</ChapterLink> give the stream more room, but
-            mixing them can amplify the stream or make the lanes equal.
-          </Trans>
-        </li>
-        <li>
-          <Trans>
-            LayerNorm and RMSNorm need{' '}
-            <ChapterLink to="axes">nothing but the token itself</ChapterLink>; BatchNorm in training
-            needs the batch.
-          </Trans>
-        </li>
-        <li>
-          <Trans>
-            In the backward pass LayerNorm removes the parts of the gradient along 1 and x̂, and{' '}
-            <ChapterLink to="backward">divides it by σ</ChapterLink>.
-          </Trans>
-        </li>
+        <Everything>
+          <li>
+            <Trans>
+              Several <ChapterLink to="lanes">lanes</ChapterLink> give the stream more room, but
+              mixing them can amplify the stream or make the lanes equal.
+            </Trans>
+          </li>
+          <li>
+            <Trans>
+              LayerNorm and RMSNorm need{' '}
+              <ChapterLink to="axes">nothing but the token itself</ChapterLink>; BatchNorm in
+              training needs the batch.
+            </Trans>
+          </li>
+          <li>
+            <Trans>
+              In the backward pass LayerNorm removes the parts of the gradient along 1 and x̂, and{' '}
+              <ChapterLink to="backward">divides it by σ</ChapterLink>.
+            </Trans>
+          </li>
+        </Everything>
       </ol>
-      <h2>{t`References`}</h2>
+      <Glossary />
+      <References />
+    </section>
+  );
+}
+
+function References() {
+  return (
+    <details>
+      <summary>
+        <h2>{t`References`}</h2>
+      </summary>
       <ul class="closing-references">
         {REFERENCES.map(([authors, title, where, arxiv]) => (
           <li key={title}>
@@ -90,7 +140,7 @@ export function Closing() {
           further sources.
         </Trans>
       </p>
-    </section>
+    </details>
   );
 }
 

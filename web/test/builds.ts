@@ -90,7 +90,7 @@ const SCREENS: [string, PageOptions][] = [
   ['390 px by touch, dark', { width: 390, touch: true, theme: 'dark' }],
 ];
 
-/** The single file has the chapter “A real model” without its network. */
+/** The single file has the chapter “A small trained model” without its network. */
 const COMPARED = CHAPTERS.filter((id) => id !== 'model');
 
 /** Checks that each element has the same style as in the served build. */

@@ -1,6 +1,6 @@
 // The geometry of LayerNorm: a point in space that is dragged and typed, forward and backward.
 
-import type { Locator } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { LONG, chapter, dragByFinger, findings, openPage, read, vector } from './page';
 
@@ -47,17 +47,29 @@ async function expectSteps(scope: Locator, gamma = GAMMA, beta = BETA, within = 
   }
 }
 
+/** The chapter that has the backward figures. */
+async function backwardOf(page: Page): Promise<Locator> {
+  const part = chapter(page, 'backward');
+  await part.evaluate((element) => element.scrollIntoView());
+  await part.locator('.chapter-room').waitFor({ state: 'detached' });
+  const fold = part.locator('.advanced');
+  if (!(await fold.evaluate((e) => (e as HTMLDetailsElement).open)))
+    await fold.locator('summary').first().click();
+  return part;
+}
+
 async function expectGradient(scope: Locator) {
+  const back = await backwardOf(scope.page());
   for (const kind of ['layer', 'rms']) {
     const x = await vector(scope, `${kind}-x`);
-    const g = await vector(scope, `${kind}-g`);
+    const g = await vector(back, `${kind}-g`);
     const { normalized, deviation } = steps(x, kind === 'rms', GAMMA, BETA);
     const along = kind === 'rms' ? 0 : sum(g) / 3;
     const part = dot(g, normalized) / 3;
     const dx = g.map((v, i) => (v - along - part * normalized[i]) / deviation);
-    expectClose(await vector(scope, `${kind}-dx`), dx);
-    expectClose(await vector(scope, `${kind}-along-1`), [along, along, along]);
-    const remainder = await vector(scope, `${kind}-remainder`);
+    expectClose(await vector(back, `${kind}-dx`), dx);
+    expectClose(await vector(back, `${kind}-along-1`), [along, along, along]);
+    const remainder = await vector(back, `${kind}-remainder`);
     expectClose(
       remainder,
       dx.map((v) => v * deviation),
@@ -182,7 +194,8 @@ test('by keyboard: x along every direction, the view, g', async () => {
   await page.keyboard.press('ArrowLeft');
   await page.keyboard.press('ArrowDown');
   await expect.poll(() => page.url()).toMatch(/ge\.turn=5.*ge\.tilt=5/);
-  await scope.getByRole('slider', { name: 'g in LayerNorm' }).focus();
+  const back = await backwardOf(page);
+  await back.getByRole('slider', { name: 'g in LayerNorm' }).focus();
   await page.keyboard.press('ArrowUp');
   await expectGradient(scope);
 });
@@ -221,6 +234,7 @@ test('a guess is answered and shown: LayerNorm sees no shift, neither norm sees 
 
 test('near the line x̂ leaves the circle, by as much as ε says; on it, it is 0', async () => {
   const { scope } = await open();
+  await scope.getByText('Near the dashed line').click();
   for (const kind of ['layer', 'rms']) {
     for (const [i, distance] of [1, 0.1, 0.01, 0.001, 1e-4, 0].entries()) {
       const variance = distance ** 2 / 3;
@@ -242,24 +256,29 @@ test('near the line x̂ leaves the circle, by as much as ε says; on it, it is 0
 });
 
 test('g along 1 or along x̂ is removed; along the circle it passes', async () => {
-  const { scope } = await open();
-  const size = (column: number) => number(scope, 'data-backward=length', column);
-  await scope.getByRole('button', { name: 'g along 1' }).click();
+  const { page, scope } = await open();
+  const back = await backwardOf(page);
+  const size = (column: number) => number(back, 'data-backward=length', column);
+  await back.getByRole('button', { name: 'g along 1' }).click();
   expect(await size(0)).toBeLessThan(1e-12);
   expect(await size(1)).toBeGreaterThan(0.1); // RMSNorm does not remove the part along 1
-  await scope.getByRole('button', { name: 'g along x̂' }).click();
+  await back.getByRole('button', { name: 'g along x̂' }).click();
   expect(await size(0)).toBeLessThan(1e-3);
-  await scope.getByRole('button', { name: 'g along the circle' }).click();
+  await back.getByRole('button', { name: 'g along the circle' }).click();
   const { deviation } = steps(await vector(scope, 'layer-x'), false, GAMMA, BETA);
-  const g = await vector(scope, 'layer-g');
+  const g = await vector(back, 'layer-g');
   expect((await size(0)) * deviation).toBeCloseTo(Math.sqrt(dot(g, g)), 4);
   await expectGradient(scope);
 });
 
 test('each label is there once, and g never leaves the picture', async () => {
   for (const width of [360, 1280]) {
-    const { scope } = await open('ge.g=3,3,3&ge.x=3,-3,3', { width });
-    for (const figure of await scope.locator('.drawing').all()) {
+    const { page, scope } = await open('ge.g=3,3,3&ge.x=3,-3,3', { width });
+    const back = await backwardOf(page);
+    const inSpace = back.locator('figure', { hasText: ', backward' }).locator('.drawing');
+    const figures = [...(await scope.locator('.drawing').all()), ...(await inSpace.all())];
+    expect(figures).toHaveLength(4);
+    for (const figure of figures) {
       const labels = await figure.locator('text').allTextContents();
       expect(new Set(labels).size, labels.join()).toBe(labels.length);
       const frame = (await figure.boundingBox())!;
@@ -277,7 +296,8 @@ test('each label is there once, and g never leaves the picture', async () => {
 test('a hand-mangled link: a word, and the rest of it', async () => {
   const { page, scope } = await open('ge.x=1,9,1&ge.g=1,1&ge.turn=30');
   expect(await page.getByRole('alert').textContent()).toContain('ge.x has 9 as item 2');
-  expect(await scope.getByText('g has 2 values; it must have 3').count()).toBe(1);
+  const back = await backwardOf(page);
+  expect(await back.getByText('g has 2 values; it must have 3').count()).toBe(1);
   await expectSteps(scope);
 });
 
@@ -290,13 +310,17 @@ test.each(['light', 'dark'] as const)('no accessibility finding, %s', LONG, asyn
 test('fits 360 px, with handles for a finger', LONG, async () => {
   const { page, scope } = await open('ge.step=output', { width: 360, touch: true });
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
-  for (const name of ['x in LayerNorm', 'g in RMSNorm']) {
-    const { width, height } = (await scope.getByRole('slider', { name }).boundingBox())!;
+  const back = await backwardOf(page);
+  for (const [part, name] of [
+    [scope, 'x in LayerNorm'],
+    [back, 'g in RMSNorm'],
+  ] as const) {
+    const { width, height } = (await part.getByRole('slider', { name }).boundingBox())!;
     expect(Math.min(width, height)).toBeGreaterThan(43.9); // up to rounding
   }
-  const [x, g] = [await vector(scope, 'layer-x'), await vector(scope, 'layer-g')];
+  const [x, g] = [await vector(scope, 'layer-x'), await vector(back, 'layer-g')];
   await dragByFinger(scope.getByRole('slider', { name: 'x in LayerNorm' }), 30, 30);
   expect(await vector(scope, 'layer-x')).not.toEqual(x);
-  await dragByFinger(scope.getByRole('slider', { name: 'g in LayerNorm' }), -30, -30);
-  expect(await vector(scope, 'layer-g')).not.toEqual(g);
+  await dragByFinger(back.getByRole('slider', { name: 'g in LayerNorm' }), -30, -30);
+  expect(await vector(back, 'layer-g')).not.toEqual(g);
 });

@@ -63,7 +63,7 @@ test('measures four stacks: one value for each layer and the end', async () => {
   expect(alike.get('Both')!.at(-1)).toBeLessThan(0.9);
   const verdicts = await part.locator('[data-stack]').allTextContents();
   expect(verdicts[0]).toMatch(/gradient of layer 0 is \d\.\de−\d\d of layer 23’s: it vanishes/);
-  expect(verdicts[0]).toContain('all tokens then carry nearly the same vector');
+  expect(verdicts[0]).toContain('all tokens then carry the same vector, to within rounding');
   expect(verdicts[3]).toContain('it arrives');
   expect(verdicts[3]).not.toContain('same vector');
 });
@@ -131,8 +131,8 @@ test('by keyboard: slider and choices; the link reopens the same', async () => {
   await page.keyboard.press('Home');
   await measured(part, 2);
   await page.keyboard.press('Tab');
-  await page.keyboard.press('ArrowRight'); // d_model
-  await expect.poll(() => page.url()).toContain('hw.width=64');
+  await page.keyboard.press('ArrowRight'); // initial weights
+  await expect.poll(() => page.url()).toContain('hw.first=xavier');
   const both = await curves(part, 'Gradient');
   const [, again] = await open(new URL(page.url()).hash.split('?')[1], 2);
   expect(await curves(again, 'Gradient')).toEqual(both);
@@ -163,6 +163,7 @@ test('changes leave nothing behind', LONG, async () => {
 
 test('a seed that is none is refused beside its field', async () => {
   const [, part] = await open('hw.layers=3', 3);
+  await part.getByText('Width, norm, scale and seed').click();
   await part.getByRole('textbox', { name: 'Seed' }).fill('1.5');
   await part.getByText('Seed is 1.5; it must be a whole number from 0 to 9999.').waitFor();
   const [page] = await open('hw.layers=1e9&hw.first=zero', 24);

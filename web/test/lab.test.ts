@@ -47,6 +47,8 @@ test('a bug turns the verdict, with what it is beside it', async () => {
   await part.getByLabel('Break it').selectOption('no residual');
   await part.locator('[data-verdict="outside"]').waitFor();
   expect(await part.locator('[data-check="outside"]').count()).toBeGreaterThan(0);
+  expect(await part.locator('[data-check="outside"]').first().innerText()).toMatch(/^✗ outside/);
+  expect(await part.locator('.drawing .failing').count()).toBeGreaterThan(0);
   await part.getByText('no sublayer adds the stream.', { exact: true }).waitFor();
   await page.waitForTimeout(500); // changes within 400 ms are one gesture, undone together
   await part.getByLabel('Break it').selectOption('half statistics');
@@ -59,6 +61,8 @@ test('a bug turns the verdict, with what it is beside it', async () => {
   await part.locator('[data-verdict="outside"]').waitFor();
   await part.getByRole('button', { name: 'Reset chapter' }).click();
   await part.locator('[data-verdict="inside"]').waitFor();
+  expect(await part.locator('.drawing .failing').count()).toBe(0);
+  expect(await part.locator('[data-check="inside"]').first().innerText()).toMatch(/^✓ inside/);
 });
 
 test('what a bug leaves without a number is told in words', async () => {

@@ -4,10 +4,15 @@ import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { LONG, chapter, findings, openPage, read, vector } from './page';
 
+/** The fold with any arrangement at one sublayer. */
+const anyOf = (lanes: Locator) => lanes.locator('.advanced', { hasText: 'Any arrangement' });
+
 const sum = (values: number[]) => values.reduce((total, v) => total + v, 0);
 
 async function lanesOf(lanes: Locator, id: 'x' | 'next', count: number): Promise<number[][]> {
-  return Promise.all(Array.from({ length: count }, (_, i) => vector(lanes, `${id}-${i + 1}`)));
+  return Promise.all(
+    Array.from({ length: count }, (_, i) => vector(anyOf(lanes), `${id}-${i + 1}`)),
+  );
 }
 
 function expectClose(actual: number[], expected: number[]) {
@@ -37,14 +42,14 @@ test('one lane is the ordinary residual connection', async () => {
   const [[x], [next], f] = [
     await lanesOf(lanes, 'x', 1),
     await lanesOf(lanes, 'next', 1),
-    await vector(lanes, 'f'),
+    await vector(anyOf(lanes), 'f'),
   ];
   expect(Math.max(...f.map(Math.abs))).toBeGreaterThan(0);
   expectClose(
     next,
     x.map((v, i) => v + f[i]),
   );
-  expectClose(await vector(lanes, 'z'), x);
+  expectClose(await vector(anyOf(lanes), 'z'), x);
   expect(await lanes.innerText()).toContain('x′ = x + F(x), the ordinary residual connection');
   for (const row of (await mixing(lanes)).slice(0, -1))
     expectClose(
@@ -63,10 +68,10 @@ test('the lanes are read, carried and written by the numbers', async () => {
   const [x, next, f] = [
     await lanesOf(lanes, 'x', 3),
     await lanesOf(lanes, 'next', 3),
-    await vector(lanes, 'f'),
+    await vector(anyOf(lanes), 'f'),
   ];
   expectClose(
-    await vector(lanes, 'z'),
+    await vector(anyOf(lanes), 'z'),
     f.map((_, c) => sum(a.map((v, i) => v * x[i][c]))),
   );
   next.forEach((lane, i) => {
@@ -113,7 +118,7 @@ test('a number is changed by keyboard, and what is shown becomes one’s own', a
 });
 
 test('rows bring their numbers, norms and lanes', async () => {
-  const [, lanes] = await open('ln.layers=3');
+  const [, lanes] = await open('ln.layers=3&ln.row=pre');
   const choose = (label: string) => arrangement(lanes).selectOption({ label });
   await choose('post-norm');
   const [next] = await lanesOf(lanes, 'next', 1);
@@ -138,7 +143,7 @@ test('rows bring their numbers, norms and lanes', async () => {
   expect(await fields.count()).toBe(4 + 5 * 4 + 5);
   expect(await fields.first().getAttribute('readonly')).not.toBe(null);
   expect(await lanes.innerText()).toContain('the stream grows by a lane');
-  const [x, z] = [await lanesOf(lanes, 'x', 4), await vector(lanes, 'z')];
+  const [x, z] = [await lanesOf(lanes, 'x', 4), await vector(anyOf(lanes), 'z')];
   expectClose(
     z,
     z.map((_, c) => sum(x.map((lane) => lane[c])) / 4),
@@ -161,6 +166,7 @@ test('a guess opens the curves: mHC’s lanes melt, hyper-connections amplify', 
   const [page, lanes] = await open();
   const curve = (name: string, chart: number) =>
     lanes.locator(`.line-chart >> nth=${chart} >> tr[data-curve="${name}"] td`);
+  await lanes.getByText('Do the lanes stay different?').click();
   expect(await lanes.locator('.line-chart').count()).toBe(0);
   await lanes.getByRole('radio', { name: 'about half' }).check();
   const reply = await lanes.locator('.guess [aria-live]').innerText();
@@ -183,11 +189,13 @@ test('a guess opens the curves: mHC’s lanes melt, hyper-connections amplify', 
   await expect.poll(() => even.innerText()).toContain('the lanes have become equal');
   await expect.poll(() => page.url()).toContain('ln.guess=half');
   await lanes.getByRole('button', { name: 'Reset chapter' }).click();
+  await lanes.getByText('Do the lanes stay different?').click();
   expect(await lanes.locator('.line-chart').count()).toBe(0);
 });
 
 test('the trap: equal lanes teach A nothing, different ones do', async () => {
   const [page, lanes] = await open();
+  await lanes.getByText('The symmetry trap').click();
   const gradient = async (id: string) =>
     Promise.all([1, 2, 3].map((i) => vector(lanes, `${id}-${i}`)));
   for (const row of await gradient('d-carry')) expect(new Set(row).size).toBe(1);

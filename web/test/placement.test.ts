@@ -22,15 +22,20 @@ async function row(part: Locator, curve: string): Promise<number[]> {
   return cells.filter((cell) => cell !== '').map(read);
 }
 
-test('each named placement is one click: name, equation and diagram follow', async () => {
+const openAll = (part: Locator) => part.getByText('All placements, factors').click();
+
+test('each named placement is in the list, main ones have a button: all else follows', async () => {
   const [page, part] = await open();
   const names = part.getByRole('group', { name: 'Named placements' }).getByRole('button');
-  const all = await names.allTextContents();
-  expect(all).toHaveLength(14);
+  expect(await names.allTextContents()).toEqual(['none', 'post', 'pre', 'sandwich']);
   expect(await nameOf(part)).toBe('post');
+  await openAll(part);
+  const list = part.getByRole('combobox', { name: 'Placement' }).first();
+  const all = await list.locator('option').allTextContents();
+  expect(all).toHaveLength(14);
   const equations = new Map<string, string>();
   for (const name of all) {
-    await names.filter({ hasText: new RegExp(`^${name}$`) }).click();
+    await list.selectOption(name);
     expect(await nameOf(part)).toBe(name);
     const equation = (await tex(part))!;
     equations.set(name, equation.replaceAll(/\\operatorname|\\!|\\left|\\right|[{}]/g, ''));
@@ -53,12 +58,12 @@ test('each named placement is one click: name, equation and diagram follow', asy
 
 test('the switchboard by keyboard; the link reopens it', async () => {
   const [page, part] = await open();
+  await part.locator('summary', { hasText: 'All placements, factors' }).focus();
+  await page.keyboard.press('Enter');
   await part.getByRole('checkbox', { name: 'after the sum' }).focus();
   await page.keyboard.press('Space');
   expect(await nameOf(part)).toBe('none');
   await page.keyboard.press('Tab'); // final
-  await page.keyboard.press('Tab'); // the details
-  await page.keyboard.press('Enter');
   await page.keyboard.press('Tab'); // the kind of norm
   await page.keyboard.press('Tab'); // skip
   await page.keyboard.press('ArrowRight');
@@ -81,7 +86,8 @@ test('stream and gradient are measured beside post and pre', async () => {
   }
   const post = await row(part, 'post');
   for (const rms of post.slice(1)) expect(rms).toBeCloseTo(1, 3); // every sum is normalized
-  await part.getByRole('button', { name: 'reordered', exact: true }).click();
+  await openAll(part);
+  await part.getByRole('combobox', { name: 'Placement' }).first().selectOption('reordered');
   await part.locator('[data-verdict="measured"]', { hasText: 'reordered (this one).' }).waitFor();
   const stream = await row(part, 'reordered (this one)');
   // E‖x‖²/d grows by 1 with each of the two normalized branches of a layer.

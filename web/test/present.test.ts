@@ -6,7 +6,7 @@ import { hasSingleFile, singleFile } from './builds';
 import { LONG, chapter, findings, openPage, type PageOptions, vector } from './page';
 
 const bar = (page: Page) => page.getByRole('toolbar', { name: 'Presentation' });
-/** "Backward step 1 of 3". */
+/** "Backward step 1 of 4". */
 const place = async (page: Page) =>
   (await bar(page).getByRole('status').textContent())!.replace(/^\d+ /, '');
 
@@ -27,7 +27,7 @@ test('starts from the toolbar at the chapter in sight, and Escape goes back to t
   const button = page.getByRole('button', { name: 'Present', exact: true });
   const { x, y } = (await button.boundingBox())!;
   await page.mouse.click(x + 5, y + 5);
-  await expect.poll(() => place(page)).toBe('Backward step 1 of 3');
+  await expect.poll(() => place(page)).toBe('Backward step 1 of 4');
   expect(await page.locator('.hero').isVisible()).toBe(false);
   expect(await page.getByRole('navigation').count()).toBe(0);
   expect(await page.evaluate(() => document.fullscreenElement !== null)).toBe(true);
@@ -46,7 +46,7 @@ test('f fills the screen, and leaves it without an end of the presentation', asy
     await page.keyboard.press('f');
     await expect.poll(filled).toBe(expected);
     await page.waitForTimeout(200); // waits for reactions to the change
-    expect(await place(page)).toBe('Backward step 1 of 3');
+    expect(await place(page)).toBe('Backward step 1 of 4');
   }
   await page.keyboard.press('f');
   await expect.poll(filled).toBe(true);
@@ -60,12 +60,14 @@ test('keys go on and back, over the ends of chapters', async () => {
   await page.keyboard.press('ArrowRight');
   await expect.poll(() => headings(page)).toEqual(['What is removed']);
   await page.keyboard.press('ArrowRight');
-  await expect.poll(() => place(page)).toBe('Backward step 3 of 3');
+  await expect.poll(() => place(page)).toBe('Backward step 3 of 4');
+  await page.keyboard.press('ArrowRight');
+  await expect.poll(() => place(page)).toBe('Backward step 4 of 4');
   await page.keyboard.press('ArrowRight');
   await expect.poll(() => place(page)).toMatch(/^(?!Backward).* step 1 of \d+$/);
   await expect.poll(() => page.url()).toMatch(/\?present=1#(?!backward)[\w-]+$/);
   await page.keyboard.press('ArrowLeft');
-  await expect.poll(() => place(page)).toBe('Backward step 3 of 3');
+  await expect.poll(() => place(page)).toBe('Backward step 4 of 4');
   await page.keyboard.press('Escape');
   await expect.poll(() => bar(page).count()).toBe(0);
   expect((await headings(page)).length).toBeGreaterThan(10);
@@ -81,7 +83,7 @@ test('g lists every step, and a button of it goes there', async () => {
   expect(await current.evaluate((button) => button === document.activeElement)).toBe(true);
   await page.keyboard.press('ArrowUp');
   await page.keyboard.press('ArrowRight');
-  expect(await place(page)).toBe('Backward step 2 of 3');
+  expect(await place(page)).toBe('Backward step 2 of 4');
   await page.keyboard.press('Escape');
   expect(await all.count()).toBe(0);
   expect(await bar(page).count()).toBe(1);
@@ -120,11 +122,11 @@ async function expectSpeaker(page: Page): Promise<void> {
   expect(first!.length).toBeGreaterThan(20);
   await page.keyboard.press('ArrowRight');
   await expect.poll(() => note.textContent()).not.toBe(first);
-  await expect.poll(() => speaker.getByRole('status').textContent()).toContain('step 2 of 3');
+  await expect.poll(() => speaker.getByRole('status').textContent()).toContain('step 2 of 4');
   await speaker.getByRole('button', { name: 'Next' }).click();
-  await expect.poll(() => place(page)).toBe('Backward step 3 of 3');
+  await expect.poll(() => place(page)).toBe('Backward step 3 of 4');
   await speaker.keyboard.press('ArrowLeft');
-  await expect.poll(() => place(page)).toBe('Backward step 2 of 3');
+  await expect.poll(() => place(page)).toBe('Backward step 2 of 4');
   expect(await speaker.evaluate(() => getComputedStyle(document.body).color)).toBe(
     await page.evaluate(() => getComputedStyle(document.body).color),
   );
@@ -143,7 +145,7 @@ test('a full screen is left for the window, and the presentation goes on', async
   await page.keyboard.press('w');
   await expect.poll(() => page.evaluate(() => document.fullscreenElement)).toBe(null);
   await page.waitForTimeout(300);
-  expect(await place(page)).toBe('Backward step 1 of 3');
+  expect(await place(page)).toBe('Backward step 1 of 4');
 });
 
 test('where no window is allowed the notes stand below the step', async () => {
@@ -202,8 +204,10 @@ test('an arrow goes on behind a click, and leaves what was chosen as it is', asy
 });
 
 test('a step that comes with a result is reached by its address', async () => {
-  const page = await present('=5#model');
-  await expect.poll(() => place(page), { timeout: 60_000 }).toBe('A real model step 5 of 5');
+  const page = await present('=6#model');
+  await expect
+    .poll(() => place(page), { timeout: 60_000 })
+    .toBe('A small trained model step 6 of 6');
 });
 
 test('a bar follows the mouse where all is larger', async () => {

@@ -19,9 +19,32 @@ function question(page: Page, id: string) {
   };
 }
 
+/** Goes on to a question. */
+async function goTo(page: Page, id: string) {
+  const fieldset = chapter(page, 'quiz').locator(`[data-question=${id}]`);
+  const next = chapter(page, 'quiz').getByRole('button', { name: 'Next' });
+  while (!(await fieldset.isVisible())) await next.click();
+}
+
+test('shows one question at a time, on paper and in an embedded chapter all', async () => {
+  const page = await openPage('#quiz');
+  const visible = chapter(page, 'quiz').locator('.quiz-question >> visible=true');
+  expect(await visible.count()).toBe(1);
+  await goTo(page, 'q7');
+  expect(await visible.count()).toBe(1);
+  expect(await chapter(page, 'quiz').getByRole('button', { name: 'Next' }).isDisabled()).toBe(true);
+  await chapter(page, 'quiz').getByRole('button', { name: 'Back' }).click();
+  expect(await visible.getAttribute('data-question')).toBe('q6');
+  await page.emulateMedia({ media: 'print' });
+  expect(await visible.count()).toBe(7);
+  const embedded = await openPage('?embed=quiz', { heading: 'Quiz', level: 2 });
+  await expect.poll(() => embedded.locator('.quiz-question >> visible=true').count()).toBe(7);
+});
+
 test('replies to every answer, and only one of each question is right', async () => {
   const page = await openPage('#quiz');
   for (const [id, right] of Object.entries(RIGHT)) {
+    await goTo(page, id);
     const { reply, radio, radios, link } = question(page, id);
     expect(await reply.innerText()).toBe('');
     for (const letter of ['a', 'b', 'c', 'd'].slice(0, await radios.count())) {
@@ -49,6 +72,7 @@ test('answers point to the chapter that shows them, and a link keeps them', asyn
     ['q6', 'placement'],
     ['q7', 'placement'],
   ]) {
+    await goTo(page, id);
     await question(page, id).link.click();
     expect(new URL(page.url()).hash).toMatch(new RegExp(`^#${target}\\?`));
   }
@@ -65,6 +89,7 @@ test('post-norm’s sum does not grow, pre-norm’s stream does', async () => {
 
 test('by keyboard alone', async () => {
   const page = await openPage('#quiz');
+  await goTo(page, 'q3');
   const { radio, reply } = question(page, 'q3');
   await page.getByRole('radio', { name: 'y is x plus F of LN of x' }).focus();
   await page.keyboard.press('ArrowDown');

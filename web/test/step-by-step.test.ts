@@ -1,5 +1,6 @@
 // Step by step: the reader's own vector through the four steps.
 
+import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { LONG, chapter, findings, openPage, statistic, vector } from './page';
 
@@ -15,6 +16,8 @@ async function open(query = '', options = {}) {
     box: scope.getByRole('textbox', { name: 'Vector', exact: true }),
   };
 }
+
+const openConventions = (scope: Locator) => scope.getByText('ε and the variance').click();
 
 interface Convention {
   epsilon?: number;
@@ -81,6 +84,7 @@ test('the named conventions, one click each', async () => {
 
 test('γ and β, each part of the norm, and the link that reopens it', async () => {
   const { page, scope } = await open('st.x=2,7,1,8');
+  await openConventions(scope);
   await scope.getByLabel('RMSNorm').check();
   await scope.getByLabel('1e-3', { exact: true }).check();
   await scope.getByLabel('√Var + ε').check();
@@ -133,42 +137,85 @@ test('bars move by keyboard and by dragging, and the scale stays while they are 
   expectClose(await vector(scope, 'normalized'), norm(await vector(scope, 'x')).normalized);
 });
 
-test('the code of each step is lit in its card, in the language and the convention chosen', async () => {
-  const { page, scope } = await open();
+test('the code stays beside the cards and lights the step at the pointer, at the focus or in view', async () => {
+  const { page, scope } = await open('st.epsilon=1e-6');
   const lit = (step: number, language: string) =>
     scope
       .getByRole('region', { name: `Step ${step} in ${language}`, exact: true })
       .locator('mark')
       .allTextContents();
+  const card = (step: number) => scope.locator('.st-card').nth(step - 1);
+  /** Scrolls to a card first, because a card in the middle of the window is lit as well. */
+  const point = async (step: number) => {
+    await card(step).scrollIntoViewIfNeeded();
+    await page.mouse.move(0, 0);
+    await page.waitForTimeout(200);
+    await card(step).hover();
+  };
+  expect(await scope.locator('.st-code pre').count()).toBe(1);
+  await point(1);
   expect(await lit(1, 'Python')).toEqual(['mean = sum(x) / n']);
+  await point(2);
   expect(await lit(2, 'Python')).toEqual([
     'squares = sum((v - mean) ** 2 for v in x)',
     'variance = squares / n',
     'deviation = sqrt(variance + epsilon)',
   ]);
+  await point(3);
   expect(await lit(3, 'Python')).toEqual(['x_hat = [(v - mean) / deviation for v in x]']);
+  expect(await scope.locator('.st-code pre').isVisible()).toBe(true);
+  await card(4).getByRole('slider', { name: 'Scale γ' }).focus();
   expect((await lit(4, 'Python'))[0]).toBe('return [g * v + b');
 
-  const last = scope.locator('.st-card').nth(3);
-  await last.getByRole('radio', { name: 'JavaScript' }).focus();
+  await scope.getByRole('radio', { name: 'JavaScript' }).focus();
   await page.keyboard.press('Space');
-  expect(await lit(1, 'JavaScript')).toEqual(['const mean = sum(x) / n;']); // in every card
+  await point(2);
   await scope.getByLabel('÷ (n − 1)').check();
   await scope.getByLabel('√Var + ε').check();
+  await point(2);
   expect((await lit(2, 'JavaScript')).slice(1)).toEqual([
     'const variance = squares / (n - 1);',
     'const deviation = Math.sqrt(variance) + epsilon;',
   ]);
   await scope.getByLabel('RMSNorm').check();
-  expect(await lit(1, 'JavaScript')).toEqual([]);
+  await point(3);
   expect(await lit(3, 'JavaScript')).toEqual(['const xHat = x.map((v) => v / deviation);']);
   await page.waitForURL(/st\.language=javascript/);
 
-  const presented = await openPage('?present=5#step-by-step?st.language=cpp', { level: 0 });
-  const shown = chapter(presented, ID).locator('mark:visible');
-  await expect
-    .poll(() => shown.allTextContents())
-    .toEqual(['for (int i = 0; i < n; ++i)', 'x[i] = gamma[i] * x[i] + beta[i];']);
+  const presented = await openPage('?present=6#step-by-step?st.language=cpp', { level: 0 });
+  const shown = chapter(presented, ID).locator('.st-code pre');
+  await expect.poll(() => shown.isVisible()).toBe(true);
+});
+
+test('on a wide screen the code is in view at every card', async () => {
+  const { scope } = await open('', { width: 1280, height: 800 });
+  for (const card of await scope.locator('.st-card').all()) {
+    await card.evaluate((e) => e.scrollIntoView({ block: 'center' }));
+    const { y, height } = (await scope.locator('.st-code pre').boundingBox())!;
+    expect(y).toBeGreaterThanOrEqual(0);
+    expect(y + height).toBeLessThanOrEqual(800);
+  }
+});
+
+test('the example of torch.randn: mean 0.184 becomes 0, deviation 9.830 becomes 1', async () => {
+  const { scope } = await open();
+  await scope.getByRole('button', { name: 'torch.randn · 10 + 5' }).click();
+  expect((await statistic(scope, 'mean')).toFixed(3)).toBe('0.183');
+  const cells = async (id: string) =>
+    (await scope.locator(`tr[data-measured="${id}"] td`).allTextContents()).map(Number);
+  expect((await cells('x'))[1]).toBeCloseTo(9.83, 2);
+  const [mean, deviation] = await cells('normalized');
+  expect([mean, deviation]).toEqual([0, 1]);
+});
+
+test('a random vector has eight new values each time', async () => {
+  const { scope } = await open();
+  const random = scope.getByRole('button', { name: 'Random' });
+  await random.click();
+  const first = await vector(scope, 'x');
+  expect(first).toHaveLength(8);
+  await random.click();
+  expect(await vector(scope, 'x')).not.toEqual(first);
 });
 
 test('says what the norm ignores', async () => {
@@ -206,6 +253,7 @@ test('bad input: a word beside the field, and the last good vector stays', async
 
 test('by keyboard alone', async () => {
   const { page, scope, box } = await open();
+  await openConventions(scope);
   await box.focus();
   await page.keyboard.press('Control+a');
   await page.keyboard.type('2 4');
@@ -213,7 +261,7 @@ test('by keyboard alone', async () => {
   const press = async (...keys: string[]) => {
     for (const key of keys) await page.keyboard.press(key);
   };
-  await press('Tab', 'Tab', 'Enter'); // 1, 2, 3, 4; Wide spread
+  await press('Tab', 'Tab', 'Tab', 'Tab', 'Enter'); // 1, 2, 3, 4; random; torch.randn; wide spread
   expect(await vector(scope, 'x')).toHaveLength(8);
   await scope.getByLabel('LayerNorm').focus();
   await press('ArrowRight'); // RMSNorm
@@ -228,6 +276,7 @@ test('by keyboard alone', async () => {
 
 test('edges: one value, equal values, 0 ÷ 0, 1e300', async () => {
   const { scope, box, statistic } = await open();
+  await openConventions(scope);
   const remark = () => scope.locator('.st-remark').allTextContents();
   await box.fill('5');
   expect(await vector(scope, 'normalized')).toEqual([0]);

@@ -1,9 +1,10 @@
 // The chapters in their order. Each has a folder: state.ts has its state, which is part of every
 // link; view.tsx has its view, which is loaded when the reader comes near.
 
-import { signal } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
 import type { FunctionComponent } from 'preact';
 import { t } from '../language/text';
+import { route } from '../state/route';
 import type { Item } from '../state/store';
 import { loadKatex } from '../ui/formula';
 import type { Height } from '../ui/room';
@@ -30,6 +31,7 @@ interface Source {
   title: string;
   state: Record<string, Item<any, any>>; // the values that Reset chapter resets
   height: Height; // the reserved height until it is loaded
+  short?: true; // whether the short route has it
 
   /** Whether KaTeX is loaded with the chapter, because it begins with formulas. */
   formulas?: true;
@@ -54,9 +56,13 @@ export class Chapter {
   }
 }
 
+/** g is drawn in the chapter “Backward”. */
+const { g, ...forward } = geometry;
+
 const SOURCES: Source[] = [
   {
     id: 'add-norm',
+    short: true,
     title: t`Add & Norm`,
     state: addNorm,
     height: [6175, 3545, 2880],
@@ -64,34 +70,37 @@ const SOURCES: Source[] = [
   },
   {
     id: 'step-by-step',
+    short: true,
     title: t`Step by step`,
     formulas: true,
     state: stepByStep,
-    height: [5420, 3195, 2520],
+    height: [4075, 2520, 2380],
     load: async () => ({ View: (await import('./step-by-step/view')).StepByStep }),
   },
   {
     id: 'geometry',
     title: t`The geometry of LayerNorm`,
     formulas: true,
-    state: geometry,
-    height: [4485, 2935, 2915],
+    state: forward,
+    height: [2260, 1360, 1285],
     load: async () => ({ View: (await import('./geometry/view')).Geometry }),
   },
   {
     id: 'highway',
+    short: true,
     title: t`The highway`,
     formulas: true,
     state: highway,
-    height: [4045, 2455, 2020],
+    height: [3555, 2155, 1800],
     load: async () => ({ View: (await import('./highway/view')).Highway }),
   },
   {
     id: 'placement',
+    short: true,
     title: t`Where the norm goes`,
     formulas: true,
     state: placement,
-    height: [5600, 3250, 3205],
+    height: [5010, 2815, 2740],
     load: async () => {
       const [view, train] = await Promise.all([
         import('./placement/view'),
@@ -105,7 +114,7 @@ const SOURCES: Source[] = [
     title: t`More than one lane`,
     formulas: true,
     state: lanes,
-    height: [6885, 4020, 3870],
+    height: [3610, 2470, 2425],
     load: async () => ({ View: (await import('./lanes/view')).LanesChapter }),
   },
   {
@@ -119,8 +128,8 @@ const SOURCES: Source[] = [
     id: 'backward',
     title: t`Backward`,
     formulas: true,
-    state: backward,
-    height: [3915, 1755, 1725],
+    state: { ...backward, g },
+    height: [4115, 1845, 1815],
     load: async () => ({ View: (await import('./backward/view')).Backward }),
   },
   {
@@ -128,31 +137,45 @@ const SOURCES: Source[] = [
     title: t`The block`,
     formulas: true,
     state: block,
-    height: [5880, 3650, 3530],
+    height: [3920, 1990, 1915],
     load: async () => ({ View: (await import('./block/view')).BlockChapter }),
   },
   {
     id: 'model',
-    title: t`A real model`,
+    title: t`A small trained model`,
     state: model,
-    height: [3900, 2650, 2650],
-    load: async () => ({ View: (await import('./model/view')).RealModel }),
+    height: [4560, 2850, 2850],
+    load: async () => ({ View: (await import('./model/view')).SmallModel }),
   },
   {
     id: 'quiz',
+    short: true,
     title: t`Quiz`,
     formulas: true,
     state: quiz,
-    height: [2445, 1995, 1995],
-    load: async () => ({ View: (await import('./quiz/view')).Quiz }),
+    height: [525, 380, 380],
+    load: async () => {
+      const { Quiz, restart } = await import('./quiz/view');
+      return { View: Quiz, reset: restart };
+    },
   },
   {
     id: 'lab',
     title: t`The lab`,
     state: lab,
-    height: [4550, 2965, 2375],
+    height: [4240, 2240, 2255],
     load: async () => ({ View: (await import('./lab/view')).LabChapter }),
   },
 ];
 
-export const chapters = SOURCES.map((source) => new Chapter(source));
+/** All chapters. Their numbers on the page are their places here, from 1. */
+export const chapters: readonly Chapter[] = SOURCES.map((source) => new Chapter(source));
+
+const shortRoute = chapters.filter(({ source }) => source.short);
+
+/** The chapters of the reader's route. */
+export const onRoute = computed(() => (route.value === 'short' ? shortRoute : chapters));
+
+export function numberOf(chapter: Chapter): number {
+  return chapters.indexOf(chapter) + 1;
+}

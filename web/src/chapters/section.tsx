@@ -1,14 +1,19 @@
 // A chapter's section: its heading at once, its view when the reader comes near.
 
 import type { FunctionComponent } from 'preact';
+import { useMemo } from 'preact/hooks';
 import { iframeOf } from '../embed/request';
 import { ready } from '../kernels/current';
-import { t } from '../language/text';
+import { FirstUses } from '../glossary/uses';
+import { Uses, WithTerms } from '../glossary/view';
+import { Plain, t } from '../language/text';
 import { embedded } from '../state/query';
+import { route } from '../state/route';
 import { resetState } from '../state/store';
 import { Button, CopyButton, Failure } from '../ui/controls';
 import { useNear } from '../ui/near';
 import { room } from '../ui/room';
+import { Everything } from '../ui/route';
 import type { Chapter } from '.';
 
 interface ChapterSectionProps {
@@ -20,6 +25,8 @@ export function ChapterSection({ chapter, number }: ChapterSectionProps) {
   const { id, title, state } = chapter.source;
   const view = ready.value ? chapter.view.value : undefined;
   const element = useNear<HTMLElement>(ready.value, () => void chapter.load());
+  const uses = useMemo(() => new FirstUses(), []);
+  const isChanged = Object.values(state).some(({ text, initialText }) => text !== initialText);
   const reset = () => {
     resetState(state);
     view?.reset?.();
@@ -32,17 +39,25 @@ export function ChapterSection({ chapter, number }: ChapterSectionProps) {
         </h2>
         <div class="chapter-buttons">
           {embedded === null && (
-            <CopyButton
-              label={t`Copy embed`}
-              text={() => iframeOf(id, `${title} · Add & Norm`, element.current!.offsetHeight)}
-            />
+            <Everything>
+              <CopyButton
+                label={t`Copy embed`}
+                text={() => iframeOf(id, `${title} · Add & Norm`, element.current!.offsetHeight)}
+              />
+            </Everything>
           )}
-          <Button onClick={reset}>{t`Reset chapter`}</Button>
+          {(isChanged || route.value === 'everything') && (
+            <Button onClick={reset}>{t`Reset chapter`}</Button>
+          )}
         </div>
       </div>
       <Failure text={chapter.problem.value} />
       {view ? (
-        <Shown {...view} />
+        <Plain.Provider value={WithTerms}>
+          <Uses.Provider value={uses}>
+            <Shown {...view} />
+          </Uses.Provider>
+        </Plain.Provider>
       ) : (
         <>
           <div class="chapter-room" style={room(chapter.source.height)} />

@@ -2,7 +2,7 @@
 // defines the looks.
 
 import { signal } from '@preact/signals';
-import { type Chapter, chapters } from '../chapters';
+import { type Chapter, onRoute } from '../chapters';
 import { linkTo } from '../state/link';
 import { printedPart } from '../ui/near';
 import { isDark } from '../ui/theme';
@@ -26,7 +26,7 @@ export async function printHandout(chapter?: Chapter): Promise<void> {
   const section = id === undefined ? null : document.getElementById(id);
   section?.setAttribute('data-printed', '');
   tellAddress(id); // before print(), so that it is rendered in time
-  load(chapter ? [chapter] : chapters, section ?? document.body);
+  load(chapter ? [chapter] : onRoute.value, section ?? document.body);
   await quiet(section ?? document.querySelector('main')!);
   preparing.value = false;
   const end = () => {
@@ -72,7 +72,10 @@ export function prepareWhenAsked(): void {
     dataset.theme = 'light';
     if (dataset.view === 'print') return; // printHandout() has done the rest
     tellAddress();
-    load(chapters, document.body);
+    load(onRoute.value, document.body);
   });
-  addEventListener('afterprint', () => (dataset.theme = isDark.value ? 'dark' : 'light'));
+  addEventListener('afterprint', () => {
+    dataset.theme = isDark.value ? 'dark' : 'light';
+    printedPart.value = undefined;
+  });
 }

@@ -32,7 +32,7 @@ export async function bundledText(): Promise<string> {
   return (await import('virtual:genesis')).default;
 }
 
-/** The reason why this build lacks the network of the chapter "A real model"; '' if it has it. */
+/** The reason why this build lacks the network of the chapter "A small trained model"; '' if it has it. */
 export const networkMissing: string = '';
 
 export async function networkFile(): Promise<ArrayBuffer> {

@@ -86,6 +86,15 @@ test('a sublayer that is skipped is one whose last projection is zero; a layer i
   for (const l of [0, 4]) expect(without([2 * l, 2 * l + 1])).toEqual(reading.withoutLayer[l]);
 });
 
+test('the logit lens ends with the whole network, and begins with the embedding alone', () => {
+  const { lens, whole, withoutLayer } = readPrompt(module, file, prompt);
+  expect(lens).toHaveLength(LAYERS + 1);
+  expect(lens.at(-1)).toEqual({ ...whole, continuation: new Uint8Array(0) });
+  expect(lens.at(-2)!.next).toEqual(withoutLayer.at(-1)!.next);
+  expect(lens[0].loss).toBeGreaterThan(lens.at(-1)!.loss);
+  for (const { next } of lens) expect(next.reduce((a, b) => a + b)).toBeCloseTo(1, 5);
+});
+
 test('goes on with the likeliest byte, each time', () => {
   const { continuation } = readPrompt(module, file, prompt).whole;
   expect(continuation).toHaveLength(32);

@@ -121,6 +121,8 @@ export interface PromptReading extends PromptMeasurement {
   whole: Prediction;
   withoutLayer: Prediction[];
   withoutSublayer: Prediction[];
+  /** The predictions from the stream before the first layer and after each one. */
+  lens: Prediction[];
 }
 
 /** Measures the network of this file on the prompt: complete, and without
@@ -143,7 +145,17 @@ export function readPrompt(
     whole: decoder.predict(prompt, { first: 0, count: 0 }, CONTINUATION),
     withoutLayer: withoutEach(2, CONTINUATION),
     withoutSublayer: withoutEach(1, 0),
+    lens: lensOf(decoder, prompt),
   };
+}
+
+/** The logit lens: where all later sublayers are skipped, the last norm and the head read the stream
+ * after a layer. */
+function lensOf(decoder: TrainedDecoder, prompt: Uint8Array): Prediction[] {
+  const { layers } = decoder.options;
+  return Array.from({ length: layers + 1 }, (_, l) =>
+    decoder.predict(prompt, { first: 2 * l, count: 2 * (layers - l) }, 0),
+  );
 }
 
 /** The options of the network, from the settings that `addnorm train` has

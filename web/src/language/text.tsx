@@ -4,9 +4,12 @@ import {
   cloneElement,
   type ComponentChild,
   type ComponentChildren,
+  createContext,
+  type FunctionComponent,
   isValidElement,
   type VNode,
 } from 'preact';
+import { useContext } from 'preact/hooks';
 import { catalogue } from './catalogue';
 import { language, localNumber } from './language';
 import { filled, PLACES, tagged, templateOf } from './template';
@@ -34,13 +37,22 @@ export function translated(text: string): string {
   return found(text);
 }
 
+/** The component that shows the plain parts of a <Trans>; undefined for text alone. */
+export const Plain = createContext<FunctionComponent<{ text: string }> | undefined>(undefined);
+
 /** <Trans>See <a href="…">the lab</a> for {{ n }} more.</Trans>: text
  * with elements and named values. */
 export function Trans({ children }: { children: ComponentChildren }) {
   const elements: VNode<any>[] = [];
   const values: Record<string, ComponentChild> = {};
   const message = messageOf(children, elements, values);
-  return <>{built(found(message), elements, values)}</>;
+  const parts = built(found(message), elements, values);
+  const Text = useContext(Plain);
+  return (
+    <>
+      {Text ? parts.map((part) => (typeof part === 'string' ? <Text text={part} /> : part)) : parts}
+    </>
+  );
 }
 
 /** A value of a text: a number in the notation of the page's language, anything else as it is. */

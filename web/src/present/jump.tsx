@@ -1,7 +1,7 @@
 // All steps of all chapters as buttons.
 
 import { useEffect, useRef } from 'preact/hooks';
-import { chapters } from '../chapters';
+import { onRoute } from '../chapters';
 import { t } from '../language/text';
 import { notesOf } from './notes';
 import { goToStep, place, step, steps } from './place';
@@ -9,7 +9,7 @@ import { goToStep, place, step, steps } from './place';
 /** The number of steps of a chapter. For chapters that are not loaded, it is the number of notes. */
 function stepCount(chapter: number): number {
   if (chapter === place.value && steps.value.length > 0) return steps.value.length;
-  return notesOf(chapters[chapter].source.id).length;
+  return notesOf(onRoute.value[chapter].source.id).length;
 }
 
 export function Jump({ close }: { close(): void }) {
@@ -27,7 +27,7 @@ export function Jump({ close }: { close(): void }) {
       onKeyDown={walk}
     >
       <ol>
-        {chapters.map(({ source: { id, title } }, c) => (
+        {onRoute.value.map(({ source: { id, title } }, c) => (
           <li key={id}>
             <span id={`jump-${id}`}>{title}</span>
             <div role="group" aria-labelledby={`jump-${id}`}>

@@ -3,7 +3,7 @@
 import { beforeEach, expect, test, vi } from 'vitest';
 
 vi.mock('../chapters', () => ({
-  chapters: ['one', 'two', 'three'].map((id) => ({ source: { id } })),
+  onRoute: { value: ['one', 'two', 'three'].map((id) => ({ source: { id } })) },
 }));
 const STEPS = { one: 3, two: 1, three: 2 };
 

@@ -1,7 +1,7 @@
 // The position of the presentation. The address names the chapter; ?present=2 is the step.
 
 import { computed, signal } from '@preact/signals';
-import { chapters } from '../chapters';
+import { onRoute } from '../chapters';
 import { currentChapter, goTo } from '../state/link';
 import { query } from '../state/query';
 
@@ -18,7 +18,7 @@ export const place = computed(() => {
   const id = currentChapter();
   return Math.max(
     0,
-    chapters.findIndex(({ source }) => source.id === id),
+    onRoute.value.findIndex(({ source }) => source.id === id),
   );
 });
 
@@ -39,11 +39,11 @@ export function setSteps(found: Element[][]): void {
 }
 
 export function goToStep(chapter: number, step: number): void {
-  if (!(chapter in chapters)) return;
+  if (!(chapter in onRoute.value)) return;
   asked.value = { chapter, step };
   if (chapter === place.value) return;
   steps.value = [];
-  goTo(chapters[chapter].source.id);
+  goTo(onRoute.value[chapter].source.id);
 }
 
 export function next(): void {

@@ -4,7 +4,7 @@
 import { effect, signal } from '@preact/signals';
 import { render } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { chapters } from '../chapters';
+import { numberOf, onRoute } from '../chapters';
 import { language } from '../language/language';
 import { t } from '../language/text';
 import { Button } from '../ui/controls';
@@ -65,20 +65,23 @@ function fill(opened: Window, moves: Moves): void {
 }
 
 function Speaker({ moves }: { moves: Moves }) {
-  const { id, title } = chapters[place.value].source;
+  const chapter = onRoute.value[place.value];
+  const { id, title } = chapter.source;
   const at = step.value;
   const notes = notesOf(id);
   return (
     <main class="speaker">
       <p role="status">
         <strong>
-          {place.value + 1} {title}
+          {numberOf(chapter)} {title}
         </strong>{' '}
         {at >= 0 && t`step ${at + 1} of ${steps.value.length}`} <Clock />
       </p>
       <p class="speaker-note">{notes[at] ?? t`There is no note for this step.`}</p>
       <h2>{t`Next step`}</h2>
-      <p class="faint">{notes[at + 1] ?? chapters[place.value + 1]?.source.title ?? t`The end.`}</p>
+      <p class="faint">
+        {notes[at + 1] ?? onRoute.value[place.value + 1]?.source.title ?? t`The end.`}
+      </p>
       <div class="buttons">
         <Button onClick={moves.back}>{t`Back`}</Button>
         <Button kind="primary" onClick={moves.next}>

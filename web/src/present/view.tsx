@@ -2,7 +2,7 @@
 
 import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { type Chapter, chapters } from '../chapters';
+import { type Chapter, numberOf, onRoute } from '../chapters';
 import { t } from '../language/text';
 import { Button } from '../ui/controls';
 import { enlarge, keepFitting } from './fit';
@@ -58,11 +58,11 @@ function leave(): void {
   setSteps([]);
   writeStep(undefined);
   leaveFullScreen();
-  sectionOf(chapters[place.value]).scrollIntoView({ behavior: 'instant' });
+  sectionOf(onRoute.value[place.value]).scrollIntoView({ behavior: 'instant' });
 }
 
 export function Presenter() {
-  const chapter = chapters[place.value];
+  const chapter = onRoute.value[place.value];
   const at = step.value;
   useEffect(listen, []);
   useEffect(() => follow(chapter), [chapter]);
@@ -81,11 +81,11 @@ export function Presenter() {
 function Bar({ chapter, at }: { chapter: Chapter; at: number }) {
   const shown = at < 0 ? 0 : (at + 1) / steps.value.length; // the shown part of the chapter
   const isFirst = place.value === 0 && at <= 0;
-  const isLast = place.value === chapters.length - 1 && shown === 1;
+  const isLast = place.value === onRoute.value.length - 1 && shown === 1;
   return (
     <div class="presenter-bar" role="toolbar" aria-label={t`Presentation`}>
       <div class="presenter-progress" aria-hidden="true">
-        <div style={{ width: `${(100 * (place.value + shown)) / chapters.length}%` }} />
+        <div style={{ width: `${(100 * (place.value + shown)) / onRoute.value.length}%` }} />
       </div>
       <Button onClick={back} disabled={isFirst}>
         {t`Back`}
@@ -95,7 +95,7 @@ function Bar({ chapter, at }: { chapter: Chapter; at: number }) {
       </Button>
       <p role="status">
         <strong>
-          {place.value + 1} {chapter.source.title}
+          {numberOf(chapter)} {chapter.source.title}
         </strong>{' '}
         {at >= 0 && t`step ${at + 1} of ${steps.value.length}`}
         {chapter.problem.value}
@@ -158,7 +158,7 @@ function follow(chapter: Chapter): () => void {
   observer.observe(section, { childList: true, subtree: true });
   read();
   const end = keepFitting(section);
-  void chapter.load().then(() => chapters[chapters.indexOf(chapter) + 1]?.load());
+  void chapter.load().then(() => onRoute.value[onRoute.value.indexOf(chapter) + 1]?.load());
   return () => {
     observer.disconnect();
     end();

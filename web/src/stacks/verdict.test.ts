@@ -100,8 +100,9 @@ test('a stream that keeps its size is no signal where all tokens are alike', () 
   expect(words(0.98)).toMatch(/^The stream keeps its size\. The/);
   expect(words(NaN)).not.toContain('the same vector');
   expect(words(0.9951)).toContain(of('0.9951'));
-  expect(words(1 - 2 ** -40)).toContain(of('1 − 9.1e−13'));
-  expect(words(1)).toContain(of('1'));
+  for (const same of [1 - 2 ** -40, 1]) {
+    expect(words(same)).toContain('all tokens then carry the same vector, to within rounding.');
+  }
 });
 
 test('says what is too large for float32', () => {

@@ -39,12 +39,7 @@ export function verdict(measurement: Measurement): string {
   const ends = endsOf(measurement);
   const layers = measurement.stream.length - 1;
   const stream = streamWords(ends.stream, measurement);
-  const alike = alikeCosine(measurement);
-  const sentence =
-    alike === undefined
-      ? t`${stream}.`
-      : t`${stream}, and all tokens then carry nearly the same vector (mean cosine ${alike}).`;
-  return `${sentence} ${gradientSentence(ends.gradient, layers)}`;
+  return `${alikeSentence(stream, measurement)} ${gradientSentence(ends.gradient, layers)}`;
 }
 
 function streamWords(ratio: number, { stream }: Measurement): string {
@@ -73,13 +68,16 @@ function streamWords(ratio: number, { stream }: Measurement): string {
 /** The mean cosine from which tokens count as similar: their differences are then small. */
 export const ALIKE = 0.99;
 
-/** The mean cosine if all tokens are nearly equal. A stream of equal vectors carries no
- * information, whatever its size. */
-function alikeCosine({ tokenCosine }: Measurement): string | undefined {
+const ROUNDING = 1e-5; // the largest difference from 1 of a cosine of equal float32 vectors
+
+/** A sentence about the stream, and about its tokens if these are nearly equal. A stream of equal
+ * vectors carries no information, whatever its size. */
+function alikeSentence(stream: string, { tokenCosine }: Measurement): string {
   const cosine = tokenCosine.at(-1)!;
-  if (!(cosine >= ALIKE)) return undefined;
-  const off = 1 - cosine;
-  return off >= 1e-4 ? roundNumber(cosine) : off > 0 ? `1 − ${round(off)}` : '1';
+  if (!(cosine >= ALIKE)) return t`${stream}.`;
+  return 1 - cosine < ROUNDING
+    ? t`${stream}, and all tokens then carry the same vector, to within rounding.`
+    : t`${stream}, and all tokens then carry nearly the same vector (mean cosine ${roundNumber(cosine, 6)}).`;
 }
 
 function gradientSentence(ratio: number, layers: number): string {

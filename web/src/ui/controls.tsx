@@ -8,6 +8,7 @@ import { t, translated } from '../language/text';
 import { type ChoiceField, type Field, type Range, type SubsetField, tidy } from '../state/fields';
 import { goTo, linkComplaints, linkTo, wholePageAt } from '../state/link';
 import { embedded } from '../state/query';
+import { route } from '../state/route';
 import { assign, type Item, type Values } from '../state/store';
 import { copyText } from './copy';
 import { plainNumber } from './numbers';
@@ -330,16 +331,30 @@ export function ChapterLink({ to, class: name, current, children }: ChapterLinkP
   );
 }
 
-/** Scrolls to a chapter and puts it into the address. The scroll is instant: chapters that load
+/** Scrolls to a chapter and puts it into the address. If the short route lacks it, the page shows
+ * everything. The scroll is instant: chapters that load
  * meanwhile change their heights, and a smooth scroll would end at an outdated position. */
 export function showChapter(id: string): void {
   const chapter = document.getElementById(id);
+  if (chapter === null && route.value === 'short') {
+    awaited = id;
+    route.value = 'everything';
+    return;
+  }
   if (chapter) {
     chapter.scrollIntoView({ behavior: 'instant' });
     chapter.focus({ preventScroll: true });
     stayAt(chapter);
   }
   goTo(id);
+}
+
+/** The chapter to show as soon as the page has it. */
+let awaited: string | undefined;
+
+export function showAwaited(): void {
+  if (awaited !== undefined) showChapter(awaited);
+  awaited = undefined;
 }
 
 const SETTLE_MS = 5000;

@@ -22,6 +22,8 @@ export interface Curve {
    * for each value that is 0 or less on a logarithmic axis. */
   marked?: boolean;
   unnamed?: boolean; // it has no name in the legend
+  /** For each value, whether it is marked as failing. */
+  failing?: readonly (boolean | undefined)[];
 }
 
 export interface Places {
@@ -111,7 +113,7 @@ export function CurveBand({ curve, ...places }: CurveProps) {
 const MOST_DOTS = 24; // a longer line has no dots, and not every triangle
 
 /** The marks of a measured curve that lie inside the plot. */
-export function CurveMarks({ curve: { values, colour }, ...places }: CurveProps) {
+export function CurveMarks({ curve: { values, colour, failing }, ...places }: CurveProps) {
   const { x, xScale, yScale, plot } = places;
   const isLogarithmic = Number.isNaN(yScale(-1));
   const last = values.findLastIndex((v) => v != null);
@@ -125,6 +127,7 @@ export function CurveMarks({ curve: { values, colour }, ...places }: CurveProps)
     const isInside = left >= plot.x - 1 && left <= plot.x + plot.width + 1;
     if (!isInside || top < plot.y - 1 || top > floor + 1) return null;
     const mark = { transform: `translate(${left.toFixed(1)} ${top.toFixed(1)})`, stroke: colour };
+    if (failing?.[i]) return <circle key={i} {...mark} class="failing" r={7} />;
     if (i === breaks) return <path key={i} {...mark} class="cross" d="M-5 -5L5 5M-5 5L5 -5" />;
     if (isZero)
       return i % every === 0 && <path key={i} {...mark} class="hollow" d="M0 5L-4.6 -3.4H4.6Z" />;

@@ -1,6 +1,7 @@
 import { t, Trans } from '../../language/text';
 import { presenting } from '../../present/start';
 import { Button, ChapterLink, Checkbox, TextField } from '../../ui/controls';
+import { Everything } from '../../ui/route';
 import { Comparison } from './comparison';
 import { Concepts } from './concepts';
 import { InjectionGuess } from './injection-guess';
@@ -46,21 +47,23 @@ export function AddNorm() {
       <TourPart part="comparison" name={t`x̂ compared`}>
         <Comparison />
       </TourPart>
-      <h3>{t`One x, one sublayer, three arrangements`}</h3>
-      <p>{t`So far F(x) was set by hand. Here F is a small feed-forward network that reads only
+      <Everything>
+        <h3>{t`One x, one sublayer, three arrangements`}</h3>
+        <p>{t`So far F(x) was set by hand. Here F is a small feed-forward network that reads only
         features 1 to 3 of x: its weights for features 4 and 5 are 0. The outlines show x′, which
         differs from x only in these two features. Without a residual x and x′ give the same result:
         what F does not read is lost. With a residual it is kept, wherever the norm stands. Drag a
         bar of x.`}</p>
-      <SideBySide />
-      <p>
-        <Trans>
-          In post-norm the result is normalized: its mean is 0, its deviation 1. In pre-norm F reads
-          a normalized vector, and the result is the sum itself, of any size.{' '}
-          <ChapterLink to="placement">Where the norm goes</ChapterLink> shows what follows from this
-          in a stack.
-        </Trans>
-      </p>
+        <SideBySide />
+        <p>
+          <Trans>
+            In post-norm the result is normalized: its mean is 0, its deviation 1. In pre-norm F
+            reads a normalized vector, and the result is the sum itself, of any size.{' '}
+            <ChapterLink to="placement">Where the norm goes</ChapterLink> shows what follows from
+            this in a stack.
+          </Trans>
+        </p>
+      </Everything>
       <h3>{t`Key ideas`}</h3>
       <Concepts />
       <Tour />

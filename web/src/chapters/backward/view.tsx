@@ -4,6 +4,7 @@ import type { ComponentChildren } from 'preact';
 import { t, Trans } from '../../language/text';
 import { tidy } from '../../state/fields';
 import { assign } from '../../state/store';
+import { Advanced } from '../../ui/advanced';
 import { Button, ChapterLink, Choice, Problem, Slider } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { GuessCard } from '../../ui/guess';
@@ -12,6 +13,8 @@ import { percent, roundNumber } from '../../ui/numbers';
 import { Rounded, Statistics } from '../../ui/table';
 import { texFactor, texNumber, texResult } from '../../ui/tex';
 import { dot, largest, length, sum, withoutNoise } from '../../ui/vectors';
+import { BackwardInSpace } from '../geometry/backward';
+import { state as geometry } from '../geometry/state';
 import { Parts, Through } from './figures';
 import { type Gradient, gradientOf, withoutRounding } from '../../kernels/gradient';
 import { FEATURES, state } from './state';
@@ -31,9 +34,9 @@ export function Backward() {
           Here are six features and the formula. Drag the bars of x and dy.
         </Trans>
       </p>
-      <Question />
       <Controls gradient={gradient} />
       <LinkProblems />
+      <Question />
       <Through gradient={gradient} factor={factor} />
       <p class="hint">
         {t`dy and dx have the same scale. The same dy gives the gradients of γ and β for this one
@@ -46,6 +49,23 @@ export function Backward() {
       <Parts gradient={gradient} rms={kind === 'rms'} />
       <BackwardFormula gradient={gradient} rms={kind === 'rms'} />
       <Checks gradient={gradient} rms={kind === 'rms'} />
+
+      <Advanced
+        heading
+        title={t`The backward pass removes the same two directions`}
+        state={[geometry.g]}
+      >
+        <p>
+          <Trans>
+            With three features the parts can be drawn, for the x of{' '}
+            <ChapterLink to="geometry">The geometry of LayerNorm</ChapterLink>. Moving x along 1
+            leaves x̂ unchanged. Moving x along x̂ only makes x − μ longer, so x̂ stays the same too,
+            up to ε. The loss cannot depend on either move, so dx has no part along them: the
+            backward pass removes both parts from g. Drag g.
+          </Trans>
+        </p>
+        <BackwardInSpace />
+      </Advanced>
 
       <h3>{t`With a residual`}</h3>
       <p>

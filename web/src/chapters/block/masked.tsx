@@ -1,7 +1,7 @@
 // The causal mask: attention with and without it, and the tokens that an output depends on.
 
 import { useMemo } from 'preact/hooks';
-import { t } from '../../language/text';
+import { t, Trans } from '../../language/text';
 import { Checkbox, Slider } from '../../ui/controls';
 import { GuessCard } from '../../ui/guess';
 import { fixedNumber, percent, roundNumber } from '../../ui/numbers';
@@ -22,10 +22,12 @@ export function CausalMask() {
     <>
       <h3>{t`The causal mask`}</h3>
       <p>
-        {t`A decoder learns to predict the next token, so no token may attend to a later one. The
-        causal mask prevents this: before the softmax it sets the scores of later tokens to −∞.
-        Their weights become 0, and the others still add up to 1. The mask has no parameters and
-        changes no shape. All decoders on this page have it; an encoder such as BERT has none.`}
+        <Trans>
+          A decoder learns to predict the next token, so no token may attend to a later one. The
+          causal mask prevents this: before the softmax it sets the scores of later tokens to −∞.
+          Their weights become 0, and the others still add up to 1. The mask has no parameters and
+          changes no shape. All decoders on this page have it; an encoder such as BERT has none.
+        </Trans>
       </p>
       <Question masked={masked} />
       <div class="controls">

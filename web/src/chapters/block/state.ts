@@ -5,7 +5,7 @@ import { defineState } from '../../state/store';
 
 export const TOKENS = 6; // the tokens of the mask's measurement
 export const ACTIVATIONS = ['relu', 'gelu'] as const;
-export const LANGUAGES = ['cpp', 'python', 'js'] as const;
+export const LANGUAGES = ['python', 'cpp', 'js'] as const;
 
 export const state = defineState('bl', {
   dModel: number({ min: 1, max: 65_536, step: 1, initial: 512 }),
@@ -18,7 +18,7 @@ export const state = defineState('bl', {
   /** The replaced token, from 1. */
   token: number({ min: 1, max: TOKENS, step: 1, initial: 4 }),
   guess: guess(),
-  language: choice(LANGUAGES, 'cpp'),
+  language: choice(LANGUAGES, 'python'),
 });
 
 /** The encoder of Vaswani et al. 2017. */

@@ -1,6 +1,7 @@
 // The chapter “The block”: one block, its shapes, its parameters and its code.
 
 import { plural, t, Trans } from '../../language/text';
+import { Advanced } from '../../ui/advanced';
 import { ChapterLink, Checkbox, Choice, Code, Presets, TextField } from '../../ui/controls';
 import { Figure } from '../../ui/figure';
 import { Formula } from '../../ui/formula';
@@ -36,10 +37,12 @@ export function BlockChapter() {
   return (
     <>
       <p>
-        {t`A block has two sublayers: attention, where tokens read each other, and the feed-forward
+        <Trans>
+          A block has two sublayers: attention, where tokens read each other, and the feed-forward
           network, which processes each token by itself. Each sublayer has its own Add & Norm. A
           model is N such blocks, one after the other. Input and output have the same shape, so they
-          can be added, and blocks can be stacked.`}
+          can be added, and blocks can be stacked.
+        </Trans>
       </p>
       <Controls />
       <div class="block-columns">
@@ -50,7 +53,9 @@ export function BlockChapter() {
         </div>
       </div>
       <CausalMask />
-      <Example />
+      <Advanced heading title={t`The same block as code`} state={[state.language]}>
+        <Example />
+      </Advanced>
     </>
   );
 }
@@ -206,13 +211,15 @@ function Example() {
   );
   return (
     <>
-      <h3>{t`The same block as code`}</h3>
       <p>
-        {t`Each program creates this block, draws its weights with seed 0 and runs it on a random x
-        of two sequences of ten tokens. It prints the shape of y, the number of parameters and the
-        mean |y − x|. The library draws PyTorch’s random numbers in PyTorch’s order. So for 512, 8,
-        2048, pre-norm, no mask and ReLU, C++ and Python both print 2 x 10 x 512, 3152384 and 0.2057.
-        JavaScript draws the same weights but another x, so its mean is only close to that.`}
+        <Trans>
+          Each program creates this block, draws its weights with seed 0 and runs it on a random x
+          of two sequences of ten tokens. It prints the shape of y, the number of parameters and the
+          mean |y − x|. The library draws PyTorch’s random numbers in PyTorch’s order. So for 512,
+          8, 2048, pre-norm, no mask and ReLU, C++ and Python both print 2 x 10 x 512, 3152384 and
+          0.2057. JavaScript draws the same weights but another x, so its mean is only close to
+          that.
+        </Trans>
       </p>
       <p>
         <Trans>

@@ -14,10 +14,11 @@ import { Arrow, Axes, Name, Taken, Tangent, Tip } from './marks';
 import { add, cross, ONES, type Space, tangentDisc, times, type Vector } from './space';
 import { LIMIT, state } from './state';
 import { gradientWords } from './words';
+import './style.css';
 
 const currentGradient = (kind: TokenNorm) => gradientOf(kind, state.x.value, 1, state.g.value);
 
-export function Backward() {
+export function BackwardInSpace() {
   const gradients = TOKEN_NORMS.map((kind) => ({ kind, gradient: currentGradient(kind) }));
   const tips = gradients.map(({ gradient: { normalized, g } }) => add(normalized, g));
   const spaceFor = (width: number) => currentSpace(width, tips);

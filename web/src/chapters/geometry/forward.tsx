@@ -22,7 +22,7 @@ import { state, type Step, STEPS } from './state';
 import { stepWords } from './words';
 
 export const WIDTH = 640;
-export const heightOf = (width: number) => Math.min(440, Math.round(0.88 * width));
+export const heightOf = (width: number) => Math.min(380, Math.round(0.8 * width));
 
 const REACH = 2.45;
 const EDGE = 28; // pixels between a handle and the edge, for the handle's name

@@ -4,7 +4,7 @@ import { renderToString } from 'preact-render-to-string';
 import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { loadKernels, setKernels } from '../../kernels/current';
 import { resetState } from '../../state/store';
-import { Backward } from './backward';
+import { BackwardInSpace } from './backward';
 import { Guesses } from './guesses';
 import { state } from './state';
 import { Numbers } from './view';
@@ -30,7 +30,7 @@ test('sums that differ from 0 by rounding errors alone are shown as 0', () => {
       const page = renderToString(
         <>
           <Numbers />
-          <Backward />
+          <BackwardInSpace />
         </>,
       );
       expect(page.match(/e−1[3-9]/g)).toBeNull();

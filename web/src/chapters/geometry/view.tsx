@@ -3,6 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import { normalizeToken } from '../../kernels/token';
 import { t, Trans } from '../../language/text';
+import { Advanced } from '../../ui/advanced';
 import { Button, ChapterLink, Choice, Presets, TextField } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { NORM_NAMES, TOKEN_NORMS, type TokenNorm } from '../../ui/names';
@@ -10,7 +11,7 @@ import { alignedNumbers, listed, plainNumber } from '../../ui/numbers';
 import { DataTable, Rounded } from '../../ui/table';
 import { length, sum, withoutNoise } from '../../ui/vectors';
 import { glide } from '../../ui/glide';
-import { Backward, written } from './backward';
+import { written } from './backward';
 import { currentMoves, Forward } from './forward';
 import { Guesses } from './guesses';
 import { type Moves, near } from './moves';
@@ -21,32 +22,31 @@ import './style.css';
 export function Geometry() {
   return (
     <>
-      <p>{t`With three features a token is a point in space, and each step of the norm is a visible
-        move. The dashed line is the direction 1 = (1, 1, 1), along which all features are equal.
-        Drag x, or type it; drag the ground to turn the view. A model’s space has hundreds of
-        dimensions, with √n instead of √3.`}</p>
-      <Controls />
-      <Forward />
-      <p>{t`First guess, then see:`}</p>
-      <Guesses />
-      <Numbers />
-
-      <h3>{t`Near the dashed line`}</h3>
-      <NearTheLine />
-
-      <h3>{t`The backward pass removes the same two directions`}</h3>
-      <p>{t`Training needs dx, the gradient of x: how the loss changes with x. The norm gets dy, the
-        gradient of y: one number for each feature. dy times γ, feature by feature (⊙), is g, the
-        gradient of x̂. Think of the forward pass again. Moving x along 1 leaves x̂ unchanged.
-        Moving x along x̂ only makes x − μ longer, so x̂ stays the same too, up to ε. The loss
-        cannot depend on either move, so dx has no part along them: the backward pass removes both
-        parts from g. Drag g.`}</p>
-      <Backward />
       <p>
         <Trans>
-          The formula of a norm’s backward pass says exactly this.{' '}
-          <ChapterLink to="backward">Backward</ChapterLink> shows it for six features, with the
-          effect of 1/σ on the size of the gradient. The next chapter,{' '}
+          With three features a token is a point in space, and each step of the norm is a visible
+          move. The dashed line is the direction 1 = (1, 1, 1), along which all features are equal.
+          Drag x, or type it; drag the background to turn the view. A model’s space has hundreds of
+          dimensions, with √n instead of √3.
+        </Trans>
+      </p>
+      <Controls />
+      <Forward />
+      <p>
+        <Trans>First guess, then see:</Trans>
+      </p>
+      <div class="charts">
+        <Guesses />
+      </div>
+      <Numbers />
+
+      <Advanced heading title={t`Near the dashed line`}>
+        <NearTheLine />
+      </Advanced>
+      <p>
+        <Trans>
+          <ChapterLink to="backward">Backward</ChapterLink> comes back to this picture: the gradient
+          loses the same directions. The next chapter,{' '}
           <ChapterLink to="highway">the highway</ChapterLink>, shows why a stack of sublayers needs
           a norm at all.
         </Trans>
@@ -130,9 +130,13 @@ function NearTheLine() {
     );
   return (
     <>
-      <p>{t`On the line x − μ is 0 and has no direction: without ε the norm would divide 0 by 0.
-        Close to the line, a tiny change of x would move x̂ across the whole circle. With ε = 10⁻⁵
-        under the root, x̂ leaves the circle there and goes to 0:`}</p>
+      <p>
+        <Trans>
+          On the line x − μ is 0 and has no direction: without ε the norm would divide 0 by 0. Close
+          to the line, a tiny change of x would move x̂ across the whole circle. With ε = 10⁻⁵ under
+          the root, x̂ leaves the circle there and goes to 0:
+        </Trans>
+      </p>
       <Formula
         block
         tex={String.raw`|\hat x|^2 = 3\,\frac{\sigma_0^2}{\sigma_0^2 + \varepsilon},

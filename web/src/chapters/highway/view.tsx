@@ -5,6 +5,7 @@ import { type MeasureJob, type Measured, Measurer } from '../../kernels/sessions
 import { t, Trans } from '../../language/text';
 import { LayerChart, LayerHint, type Signal } from '../../stacks/charts';
 import { curve, endsOf, fateOf, SCALE, verdict } from '../../stacks/verdict';
+import { Advanced } from '../../ui/advanced';
 import { ChapterLink, Choice, Failure, Slider, TextField } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { LineChart } from '../../ui/line-chart';
@@ -12,6 +13,7 @@ import { FIRST_WEIGHTS, PLACEMENT_NAMES } from '../../ui/names';
 import { useNear } from '../../ui/near';
 import { roundNumber } from '../../ui/numbers';
 import { Wait } from '../../ui/room';
+import { Everything } from '../../ui/route';
 import { DataTable } from '../../ui/table';
 import { state } from './state';
 import { LANES, lanesOf, stacks } from './stacks';
@@ -53,12 +55,14 @@ export function Highway() {
       ) : (
         <Wait height={[1640, 1040, 700]}>{t`The four stacks are being measured.`}</Wait>
       )}
-      {measured && others.measured.value ? (
-        <OtherWeights measured={others.measured.value} wanted={measured.job} />
-      ) : (
-        <Wait height={[540, 360, 340]}>{t`The other initial weights are measured
-          afterwards.`}</Wait>
-      )}
+      <Everything>
+        {measured && others.measured.value ? (
+          <OtherWeights measured={others.measured.value} wanted={measured.job} />
+        ) : (
+          <Wait height={[540, 360, 340]}>{t`The other initial weights are measured
+            afterwards.`}</Wait>
+        )}
+      </Everything>
       <p>
         <Trans>
           Transformers have both. The next question is{' '}
@@ -71,17 +75,26 @@ export function Highway() {
 
 function Controls() {
   return (
-    <div class="controls" data-step>
-      <Slider label={t`Layers`} item={state.layers} />
-      <Choice label="d_model" item={state.width} />
-      <Choice label={t`Initial weights`} item={state.first} labels={FIRST_WEIGHTS} />
-      <Choice label={t`Norm in “Both”`} item={state.both} labels={PLACEMENT_NAMES} />
-      <Choice
-        label={t`Curves`}
-        item={state.scale}
-        labels={{ absolute: t`as measured`, relative: t`relative to their start` }}
-      />
-      <TextField label={t`Seed`} item={state.seed} />
+    <div data-step>
+      <div class="controls">
+        <Slider label={t`Layers`} item={state.layers} />
+        <Choice label={t`Initial weights`} item={state.first} labels={FIRST_WEIGHTS} />
+      </div>
+      <Advanced
+        title={t`Width, norm, scale and seed`}
+        state={[state.width, state.both, state.scale, state.seed]}
+      >
+        <div class="controls">
+          <Choice label="d_model" item={state.width} />
+          <Choice label={t`Norm in “Both”`} item={state.both} labels={PLACEMENT_NAMES} />
+          <Choice
+            label={t`Curves`}
+            item={state.scale}
+            labels={{ absolute: t`as measured`, relative: t`relative to their start` }}
+          />
+          <TextField label={t`Seed`} item={state.seed} />
+        </div>
+      </Advanced>
     </div>
   );
 }
@@ -115,22 +128,26 @@ function Story() {
         <Formula block tex="y = x + F(x)" />
         <Formula block tex={String.raw`\frac{\partial y}{\partial x} = 1 + F'(x)`} />
       </div>
-      <p>{t`Over a whole stack the chain rule multiplies these:`}</p>
-      <div class="highway-formulas">
-        <Formula block tex={WITHOUT} />
-        <Formula block tex={WITH} />
-      </div>
-      <p>
-        <Trans>
-          Multiplied out (He et al. 2016, Identity Mappings), the second product has a term 1 that
-          does not depend on any sublayer: along this path the gradient reaches layer 0 without
-          shrinking. The other terms may still make the gradient grow or, near F′ = −1, cancel it.
-          The norm keeps F’s input in range, and so F′. The position of the norm matters. Before F
-          (pre-norm, the default below) the 1 stays unchanged. After the sum, as in chapter 1
-          (post-norm), each norm also divides the path past F by a σ. That is again a product of
-          many factors, but of milder ones.
-        </Trans>
-      </p>
+      <Advanced title={t`The derivative of a whole stack`}>
+        <p>
+          <Trans>Over a whole stack the chain rule multiplies these:</Trans>
+        </p>
+        <div class="highway-formulas">
+          <Formula block tex={WITHOUT} />
+          <Formula block tex={WITH} />
+        </div>
+        <p>
+          <Trans>
+            Multiplied out (He et al. 2016, Identity Mappings), the second product has a term 1 that
+            does not depend on any sublayer: along this path the gradient reaches layer 0 without
+            shrinking. The other terms may still make the gradient grow or, near F′ = −1, cancel it.
+            The norm keeps F’s input in range, and so F′. The position of the norm matters. Before F
+            (pre-norm, the default below) the 1 stays unchanged. After the sum, as in chapter 1
+            (post-norm), each norm also divides the path past F by a σ. That is again a product of
+            many factors, but of milder ones.
+          </Trans>
+        </p>
+      </Advanced>
       <p>
         <Trans>
           Below are four real decoders: with neither residuals nor norms, with one of the two, and

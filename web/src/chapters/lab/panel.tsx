@@ -2,6 +2,7 @@
 
 import type { LabCurve, LabPanel } from '../../kernels/lab';
 import { t } from '../../language/text';
+import { failuresOf } from './failures';
 import { namesBeside, namesHeight } from '../../ui/curve-names';
 import { type Curve, type Values } from '../../ui/curves';
 import { HeatMaps } from '../../ui/heat-maps';
@@ -9,11 +10,16 @@ import { LineChart, named } from '../../ui/line-chart';
 import { plainNumber } from '../../ui/numbers';
 import { DataTable, numberOrBlank } from '../../ui/table';
 
-export function PanelFigure({ panel }: { panel: LabPanel }) {
+interface PanelProps {
+  panel: LabPanel;
+  fails: boolean; // whether a check of the figure is outside
+}
+
+export function PanelFigure({ panel, fails }: PanelProps) {
   return (
     <div class="lab-figure">
-      {panel.maps ? <Maps panel={panel} /> : <Curves panel={panel} />}
-      <p class="hint">{[panel.caption, ...remarks(panel)].join(' ')}</p>
+      {panel.maps ? <Maps panel={panel} /> : <Curves panel={panel} fails={fails} />}
+      <p class="hint">{[panel.caption, ...remarks(panel, fails)].join(' ')}</p>
     </div>
   );
 }
@@ -61,15 +67,24 @@ function curveOf(curve: LabCurve, places: readonly number[], theory: boolean): C
   };
 }
 
-const curvesOf = (panel: LabPanel, places: readonly number[]): Curve[] => [
-  ...panel.measured.map((curve) => curveOf(curve, places, false)),
+const curvesOf = (panel: LabPanel, places: readonly number[], fails: boolean): Curve[] => [
+  ...panel.measured.map((curve) => ({
+    ...curveOf(curve, places, false),
+    failing: fails ? failingAt(places, curve, panel) : undefined,
+  })),
   ...panel.predicted.map((curve) => curveOf(curve, places, true)),
 ];
 
-function Curves({ panel }: { panel: LabPanel }) {
+/** The failures of a curve at these places. */
+function failingAt(places: readonly number[], curve: LabCurve, panel: LabPanel) {
+  const failures = failuresOf(curve, panel);
+  return places.map((at) => failures[curve.x.indexOf(at)]);
+}
+
+function Curves({ panel, fails }: PanelProps) {
   const { title, x, y } = panel;
   const places = placesOf(panel);
-  const curves = curvesOf(panel, places);
+  const curves = curvesOf(panel, places, fails);
   return (
     <LineChart
       name={title}
@@ -96,13 +111,16 @@ function heightOf(curves: readonly Curve[], width: number): number {
 }
 
 /** Sentences that explain the marks of the drawing and name the curves that it cannot show. */
-function remarks(panel: LabPanel): string[] {
+function remarks(panel: LabPanel, fails: boolean): string[] {
   const curves = [...panel.measured, ...panel.predicted];
   const isLog = panel.y.scale === 'log';
   const isShown = (v: number | null) => v !== null && (!isLog || v > 0);
   const hasZero = panel.measured.some(({ y }) => isLog && y.some((v) => v !== null && v <= 0));
   const empty = curves.filter(({ y, key }) => key && y.length > 0 && !y.some(isShown));
+  const hasFailing =
+    fails && panel.measured.some((curve) => failuresOf(curve, panel).includes(true));
   return [
+    ...(hasFailing ? [t`Red ring: the measured mean lies outside the allowed band.`] : []),
     ...(hasZero ? [t`Triangle at the lower edge: zero or less.`] : []),
     ...(empty.length > 0 ? [t`${empty.map(({ key }) => key).join(', ')}: nothing to show.`] : []),
   ];

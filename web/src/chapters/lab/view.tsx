@@ -1,7 +1,8 @@
 // The chapter “The lab”. The library computes the figures and writes the verdicts.
 
 import type { Verdict } from '../../kernels/lab';
-import { t, translated } from '../../language/text';
+import { t, Trans, translated } from '../../language/text';
+import { Advanced } from '../../ui/advanced';
 import {
   Button,
   Choice,
@@ -38,10 +39,11 @@ export function LabChapter() {
       <Controls />
       <Failure text={problem.value} />
       <div aria-busy={running.value} class={running.value ? 'lab-result busy' : 'lab-result'}>
+        {ran.value && running.value && <Computing />}
         {ran.value ? (
           <Result {...ran.value} />
         ) : (
-          !problem.value && <Wait height={[3400, 2350, 1800]}>{t`The figure is being drawn.`}</Wait>
+          !problem.value && <Wait height={[3560, 1900, 1960]}>{t`The figure is being drawn.`}</Wait>
         )}
       </div>
       <Trained />
@@ -49,13 +51,24 @@ export function LabChapter() {
   );
 }
 
+/** A note over the figure that a newer one will replace. */
+function Computing() {
+  return (
+    <p class="lab-computing" role="status">
+      {t`Computing …`}
+    </p>
+  );
+}
+
 function Story() {
   return (
     <p>
-      {t`The earlier chapters made claims. Here each claim is tested on random networks. The wide
-      pale line is the prediction of theory, and the line over it is the measurement. The verdict
-      below can fail. Try it: put a bug that raises no error into the network, and see which claims
-      no longer hold.`}
+      <Trans>
+        The earlier chapters made claims. Here each claim is tested on random networks. The wide
+        pale line is the prediction of theory, and the line over it is the measurement. The verdict
+        below can fail. Try it: put a bug that raises no error into the network, and see which
+        claims no longer hold.
+      </Trans>
     </p>
   );
 }
@@ -107,8 +120,17 @@ const VERDICTS: Record<Verdict, string> = {
   'not applicable': t`not applicable`,
 };
 
+const SIGNS: Record<Verdict, string> = { inside: '✓', outside: '✗', 'not applicable': '–' };
+
 function Mark({ verdict }: { verdict: Verdict }) {
-  return <strong class={CLASSES[verdict]}>{VERDICTS[verdict]}</strong>;
+  return (
+    <strong class={CLASSES[verdict]}>
+      <span class="lab-sign" aria-hidden="true">
+        {SIGNS[verdict]}
+      </span>{' '}
+      {VERDICTS[verdict]}
+    </strong>
+  );
 }
 
 function Result({ run, request, milliseconds }: Ran) {
@@ -124,11 +146,11 @@ function Result({ run, request, milliseconds }: Ran) {
       {unseen && <SeenElsewhere bug={request.bug as keyof typeof SEEN_BY} shown={request.figure} />}
       <div class="lab-panels">
         {run.panels.map((panel, i) => (
-          <PanelFigure key={i} panel={panel} />
+          <PanelFigure key={i} panel={panel} fails={run.verdict === 'outside'} />
         ))}
       </div>
       <h4>{t`Claims`}</h4>
-      <ul>
+      <ul class="plain-list">
         {run.checks.map(({ verdict, text }, i) => (
           <li key={i} data-check={verdict}>
             <Mark verdict={verdict} /> {text}
@@ -162,13 +184,14 @@ function SeenElsewhere({ bug, shown }: { bug: keyof typeof SEEN_BY; shown: strin
 function Trained() {
   const trained = list.value?.figures.filter(({ trains }) => trains);
   return (
-    <>
-      <h3>{t`Figures that train`}</h3>
+    <Advanced heading title={t`Figures that train`}>
       <p>
-        {t`Some figures train dozens of networks, which takes half a minute on two cores each. They
-        show the effect of warm-up, the learning rates that a norm allows, a comparison of all
-        placements, and how deep a stack can be trained. The program runs these figures and the ones
-        above. It draws them in the terminal, as SVG or as one page.`}
+        <Trans>
+          Some figures train dozens of networks, which takes half a minute on two cores each. They
+          show the effect of warm-up, the learning rates that a norm allows, a comparison of all
+          placements, and how deep a stack can be trained. The program runs these figures and the
+          ones above. It draws them in the terminal, as SVG or as one page.
+        </Trans>
       </p>
       {trained && (
         <Code
@@ -176,6 +199,6 @@ function Trained() {
           text={trained.map(({ name }) => `${PROGRAM} lab ${name}`).join('\n')}
         />
       )}
-    </>
+    </Advanced>
   );
 }

@@ -70,10 +70,10 @@ export function taken(sublayers: readonly LaneNumbers[]): number {
   return mean(shares);
 }
 
-/** The numbers of the chosen row at the chosen sublayer, at the start of training. */
-export function chosenNumbers(): LaneNumbers {
-  const stack = stackOf(state.row.value, { layers: 12, moved: false });
-  return kernels.lanes.numbers(stack)[state.sublayer.value - 1];
+/** The numbers of a row at one sublayer of a stack of 12 layers, at the start of training. */
+export function startingNumbers(name: RowName, sublayer = 1): LaneNumbers {
+  const stack = stackOf(name, { layers: 12, moved: false });
+  return kernels.lanes.numbers(stack)[sublayer - 1];
 }
 
 /** Whether the row has learned numbers that training moves. */

@@ -10,6 +10,11 @@ export const LIMIT = 9.99; // the largest absolute value of an own number
 const bounds = { min: -LIMIT, max: LIMIT };
 
 export const state = defineState('ln', {
+  /** The two lanes by hand: the weights of lane 2, and the share that a lane takes from the other. */
+  readTwo: number({ min: 0, max: 1, step: 0.05, initial: 0.5 }),
+  writeTwo: number({ min: 0, max: 1, step: 0.05, initial: 0.4 }),
+  mix: number({ min: 0, max: 0.5, step: 0.05, initial: 0.2 }),
+
   row: choice(ROW_NAMES, 'own'),
   lanes: choice(['2', '3', '4'], '4'),
   /** The reader's own numbers, for as many lanes as `read` has numbers. */

@@ -11,21 +11,22 @@ import { tint } from '../../ui/tint';
 import { FEATURES, type Step } from './numbers';
 
 interface StepFigureProps {
+  title: string;
   numbers: LaneNumbers;
   row: LaneRow | undefined; // undefined for own numbers
   step: Step;
 }
 
 export function StepFigure(props: StepFigureProps) {
-  const { numbers, step } = props;
+  const { title, numbers, step } = props;
   return (
     <Figure
-      name={t`${laneCount(numbers.lanes)}, read, carried and written. The table that follows has the numbers.`}
-      title={t`One sublayer`}
+      name={t`${title}: ${laneCount(numbers.lanes)}, read, carried and written. The table that follows has the numbers.`}
+      title={title}
       width={1100}
       height={(width) => layoutOf(width, numbers).height}
       draw={(width) => <Drawing {...props} layout={layoutOf(width, numbers)} />}
-      caption={t`the lanes of a token, through one sublayer`}
+      caption={t`${title}: the lanes of a token`}
       rows={[
         ...step.x.map((values, i) => ({ name: t`X, lane ${i + 1}`, id: `x-${i + 1}`, values })),
         { name: t`z, what F reads`, id: 'z', values: step.z },

@@ -3,6 +3,7 @@
 import { networkMissing } from '../../kernels/files';
 import type { PromptReading } from '../../kernels/trained';
 import { t, Trans } from '../../language/text';
+import { Advanced } from '../../ui/advanced';
 import { ChapterLink, Failure, Presets, TextField } from '../../ui/controls';
 import { LineChart } from '../../ui/line-chart';
 import { useNear } from '../../ui/near';
@@ -10,6 +11,7 @@ import { grouped } from '../../ui/numbers';
 import { Wait } from '../../ui/room';
 import { FeatureMap } from './feature-map';
 import { GammaDots } from './gamma-dots';
+import { Lens } from './lens';
 import { Continuation, NextBytes } from './next-bytes';
 import { ATTENTION, FEED_FORWARD } from './plot';
 import { PromptList } from './prompt-list';
@@ -19,7 +21,7 @@ import { PROMPTS, state } from './state';
 import './style.css';
 import { featureWords, gammaWords, growthWords, priceWords, shares } from './words';
 
-export function RealModel() {
+export function SmallModel() {
   const prompt = state.prompt.value;
   const element = useNear<HTMLDivElement>(prompt, () => {
     if (networkMissing === '') void read(prompt);
@@ -52,7 +54,7 @@ function Prompted() {
         <Results {...shown.value} />
       ) : (
         problem.value === '' && (
-          <Wait height={[3385, 2370, 2370]}>{t`The network is being loaded.`}</Wait>
+          <Wait height={[4045, 2570, 2570]}>{t`The network is being loaded.`}</Wait>
         )
       )}
     </>
@@ -71,6 +73,8 @@ function Results({ prompt, reading }: Shown) {
       </p>
       <Continuation prompt={prompt} prediction={reading.whole} />
       <NextBytes whole={reading.whole} />
+      <h3>{t`The logit lens`}</h3>
+      <Lens reading={reading} />
       <h3>{t`The size of the stream`}</h3>
       <Growth reading={reading} />
       <h3>{t`A few features stand out`}</h3>
@@ -82,12 +86,13 @@ function Results({ prompt, reading }: Shown) {
       </p>
       <PromptList />
       <FeatureMap rows={rows} />
-      <h3>{t`What γ has learned`}</h3>
-      <p>
-        {t`Every γ starts at 1, the dashed line.`} {gammaWords(gammas)}{' '}
-        {t`A sublayer reads less of a feature whose γ is small. But its effect also depends on the weights after γ, so this is a hint, not a proof.`}
-      </p>
-      <GammaDots gammas={gammas} />
+      <Advanced heading title={t`What γ has learned`}>
+        <p>
+          {t`Every γ starts at 1, the dashed line.`} {gammaWords(gammas)}{' '}
+          {t`A sublayer reads less of a feature whose γ is small. But its effect also depends on the weights after γ, so this is a hint, not a proof.`}
+        </p>
+        <GammaDots gammas={gammas} />
+      </Advanced>
       <h3>{t`Leave a layer out`}</h3>
       <Skipping prompt={prompt} reading={reading} />
       <p>

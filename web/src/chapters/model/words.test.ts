@@ -4,6 +4,7 @@ import {
   featureWords,
   gammaWords,
   growthWords,
+  lensWords,
   median,
   placeOf,
   priceWords,
@@ -31,6 +32,21 @@ test('the price: what the first layer, those between and the last add', () => {
   );
   expect(words(2, 2, 1, 1, 3, 3)).toContain('The middle layers pay the price. The last one');
   expect(words(1, 1, 2, 2, 3, 3)).toContain('later layers do not change the stream less');
+});
+
+test('the logit lens: the layer from which on the answer stays, and the loss', () => {
+  const lens = (...answers: string[]) =>
+    answers.map((answer, i) => {
+      const next = new Float64Array(256);
+      next[answer.charCodeAt(0)] = 1;
+      return { next, loss: 5 - i };
+    });
+  expect(lensWords(lens('a', 'b', 'b'))).toBe(
+    'Here the answer of the whole network, b, is the likeliest byte from layer 0 on. Over the ' +
+      'prompt the loss goes from 5 after the embedding to 3 after the last layer.',
+  );
+  expect(lensWords(lens('b', 'b', 'a', 'b'))).toContain('from layer 2 on');
+  expect(lensWords(lens('b', 'b'))).toContain('from the start');
 });
 
 test('features: the largest first, and how far it is from the median', () => {

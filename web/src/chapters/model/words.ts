@@ -49,6 +49,20 @@ function trendWords(first: number, between: number, last: number): string {
     : t`So each layer changes the stream less than the layers before it.`;
 }
 
+/** Sentences about the layer from which on the final answer is the likeliest byte, and the loss. */
+export function lensWords(lens: readonly Pick<Prediction, 'next' | 'loss'>[]): string {
+  const answers = lens.map(({ next }) => ranked([...next])[0]);
+  const last = lens.length - 1;
+  const other = answers.findLastIndex((byte) => byte !== answers[last]);
+  const answer = byteName(answers[last]);
+  const [start, end] = [lens[0], lens[last]].map(({ loss }) => roundNumber(loss, 3));
+  const found =
+    other === -1
+      ? t`Here the answer of the whole network, ${answer}, is the likeliest byte from the start.`
+      : t`Here the answer of the whole network, ${answer}, is the likeliest byte from layer ${other} on.`;
+  return `${found} ${t`Over the prompt the loss goes from ${start} after the embedding to ${end} after the last layer.`}`;
+}
+
 /** The features by their size at the end, the largest first. */
 export function ranked(features: readonly number[]): number[] {
   return features.map((_, f) => f).sort((a, b) => features[b] - features[a]);

@@ -1,10 +1,12 @@
 // Stream and gradient by layer at initialization, for this arrangement, post-norm and pre-norm.
 
 import type { Placement } from '../../kernels/kernels';
-import { t } from '../../language/text';
+import { t, Trans } from '../../language/text';
 import { LayerChart, LayerHint, type Signal } from '../../stacks/charts';
 import { curve, SCALE, verdict } from '../../stacks/verdict';
+import { Advanced } from '../../ui/advanced';
 import { Choice, Presets, Slider, TextField } from '../../ui/controls';
+import { Balance } from './balance';
 import { Wait } from '../../ui/room';
 import { FIRST_WEIGHTS } from '../../ui/names';
 import { useNear } from '../../ui/near';
@@ -36,11 +38,15 @@ export function Curves({ table }: { table: Placement[] }) {
     <div ref={element}>
       <Presets label={t`Experiments`} state={state} presets={EXPERIMENTS} />
       <div class="controls">
-        <PlacementList table={table} />
         <Slider label={t`Layers`} item={state.layers} />
         <Choice label={t`Initial weights`} item={state.first} labels={FIRST_WEIGHTS} />
-        <TextField label={t`Seed`} item={state.seed} />
       </div>
+      <Advanced title={t`Placement and seed`}>
+        <div class="controls">
+          <PlacementList table={table} />
+          <TextField label={t`Seed`} item={state.seed} />
+        </div>
+      </Advanced>
       <Measured />
     </div>
   );
@@ -48,10 +54,14 @@ export function Curves({ table }: { table: Placement[] }) {
 
 function Measured() {
   if (measureProblem.value) {
-    return <p>{t`These stacks cannot be measured; see the message beside the text.`}</p>;
+    return (
+      <p>
+        <Trans>These stacks cannot be measured; see the message beside the text.</Trans>
+      </p>
+    );
   }
   if (measured.value) return <Charts />;
-  return <Wait height={[860, 455, 455]}>{t`The stacks are being measured.`}</Wait>;
+  return <Wait height={[1370, 785, 745]}>{t`The stacks are being measured.`}</Wait>;
 }
 
 function Charts() {
@@ -72,6 +82,8 @@ function Charts() {
       <LayerHint last={job.stacks[0].options.layers}>
         {SCALE} {t`Measured in ${Math.round(milliseconds)} ms.`}
       </LayerHint>
+      <p>{t`What speaks for each, measured on these stacks:`}</p>
+      <Balance stacks={stacks} />
     </>
   );
 }

@@ -54,7 +54,8 @@ function Question({ pre, post }: { pre: number; post: number }) {
       item={state.deep}
       reply={t`With PyTorch’s initial weights layer 0 gets ${roundNumber(pre, 2)} times the last
         layer’s gradient in pre-norm, and ${roundNumber(post, 2)} times in post-norm, where it
-        passes ${2 * LAYERS} norms.`}
+        passes ${2 * LAYERS} norms. The second chart below shows the way, layer by layer, for
+        ${state.layers.value} layers.`}
     />
   );
 }

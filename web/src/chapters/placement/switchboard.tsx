@@ -2,12 +2,14 @@
 
 import type { Arrangement, Placement } from '../../kernels/kernels';
 import { t, Trans, translated } from '../../language/text';
+import { Advanced } from '../../ui/advanced';
 import { Button, Checkbox, Choice } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { NORM_NAMES } from '../../ui/names';
 import { chosenArrangement, choose, equation, OWN, rowOf } from './arrangement';
 import { Diagram } from './diagram';
 import { factor, factorNames, FACTORS, type FactorSlot } from './factors';
+import { PlacementList } from './placement-list';
 import { state } from './state';
 
 export function Switchboard({ table }: { table: Placement[] }) {
@@ -16,22 +18,27 @@ export function Switchboard({ table }: { table: Placement[] }) {
   return (
     <>
       <div class="buttons" role="group" aria-label={t`Named placements`}>
-        {table.map((p) => (
-          <Button key={p.name} pressed={p === row} onClick={() => choose(p, table)}>
-            {p.name}
-          </Button>
-        ))}
+        {table
+          .filter(({ name }) => MAIN.includes(name))
+          .map((p) => (
+            <Button key={p.name} pressed={p === row} onClick={() => choose(p, table)}>
+              {p.name}
+            </Button>
+          ))}
       </div>
       <div class="placement-board">
         <Diagram arrangement={arrangement} />
         <div>
           <Named arrangement={arrangement} row={row} />
-          <Switches />
+          <Switches table={table} />
         </div>
       </div>
     </>
   );
 }
+
+/** The placements with a button. The list has all. */
+const MAIN = ['none', 'post', 'pre', 'sandwich'];
 
 function Named({ arrangement, row }: { arrangement: Arrangement; row: Placement | undefined }) {
   return (
@@ -104,27 +111,22 @@ function Terms({ arrangement: a }: { arrangement: Arrangement }) {
   );
 }
 
-function Switches() {
+/** All named placements, and all switches. */
+function Switches({ table }: { table: Placement[] }) {
   return (
-    <div class="placement-switches">
-      <fieldset class="placement-norms">
-        <legend>{t`Norms`}</legend>
-        <Checkbox label={t`before F`} item={state.before} />
-        <Checkbox label={t`inside, on F’s output`} item={state.inside} />
-        <Checkbox label={t`after the sum`} item={state.after} />
-        <Checkbox label={t`final, after the last layer`} item={state.final} />
-      </fieldset>
-      <Factors />
-    </div>
-  );
-}
-
-/** Settings that most placements leave at their defaults. */
-function Factors() {
-  return (
-    <details>
-      <summary>{t`Factors, and the kind of norm`}</summary>
+    <Advanced
+      title={t`All placements, factors, and the kind of norm`}
+      state={[state.norm, state.skip, state.gain, state.scale, state.weights]}
+    >
       <div class="placement-switches">
+        <PlacementList table={table} />
+        <fieldset class="placement-norms">
+          <legend>{t`Norms`}</legend>
+          <Checkbox label={t`before F`} item={state.before} />
+          <Checkbox label={t`inside, on F’s output`} item={state.inside} />
+          <Checkbox label={t`after the sum`} item={state.after} />
+          <Checkbox label={t`final, after the last layer`} item={state.final} />
+        </fieldset>
         <Choice label={t`Kind of norm`} item={state.norm} labels={NORM_NAMES} />
         <Choice label={t`Skip`} item={state.skip} labels={labels('skip')} />
         <Choice label={t`Gain`} item={state.gain} labels={labels('gain')} />
@@ -143,7 +145,7 @@ function Factors() {
           labels={labels('initialGain')}
         />
       </div>
-    </details>
+    </Advanced>
   );
 }
 

@@ -1,6 +1,6 @@
 // A guess about post-norm without warm-up. The reader's own training answers it.
 
-import { t } from '../../language/text';
+import { t, Trans } from '../../language/text';
 import { Choice } from '../../ui/controls';
 import { state } from './state';
 import { coldFate, type Outcome, verdict } from './verdict';
@@ -34,7 +34,11 @@ interface ReplyProps {
 
 function Reply({ guess, outcome }: ReplyProps) {
   if (outcome === undefined)
-    return <p>{t`Now start the training: it takes about half a minute.`}</p>;
+    return (
+      <p>
+        <Trans>Now start the training: it takes about half a minute.</Trans>
+      </p>
+    );
   const isRight = coldFate(outcome) === guess;
   return (
     <p>

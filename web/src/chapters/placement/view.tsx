@@ -1,7 +1,10 @@
 import { useMemo } from 'preact/hooks';
 import { kernels } from '../../kernels/current';
 import { t, Trans } from '../../language/text';
+import { Advanced } from '../../ui/advanced';
 import { ChapterLink } from '../../ui/controls';
+import { Everything } from '../../ui/route';
+import type { Placement } from '../../kernels/kernels';
 import { Curves } from './curves';
 import { DepthGuess } from './depth-guess';
 import { Price } from './price';
@@ -39,26 +42,37 @@ export function PlacementChapter() {
           stream: every branch adds to it, and the gradient has a path past all norms but the last.
         </Trans>
       </p>
+      <p>
+        <Trans>
+          Guess, and see the answer in the curves. Then break a stack. Without a norm nothing limits
+          the stream, and each branch adds to it. With large initial weights both stream and
+          gradient explode. Then repair it with one norm, before F or after the sum, and compare.
+        </Trans>
+      </p>
       <DepthGuess table={table} />
-      <p>
-        <Trans>
-          Now break a stack. Without a norm nothing limits the stream, and each branch adds to it.
-          With large initial weights both stream and gradient explode. Then repair it with one norm,
-          before F or after the sum, and compare.
-        </Trans>
-      </p>
       <Curves table={table} />
-      <h3>{t`The price of pre-norm`}</h3>
-      <p>
-        <Trans>
-          Each branch of a pre-norm stack starts from a normalized input, so all branch outputs have
-          about the same size. Where the stream has grown, such a branch turns it by a smaller
-          angle: later layers have less effect. Post-norm brings the stream back to one size before
-          each layer. The price depends on the size of the branches relative to the stream, and so
-          on the initial weights.
-        </Trans>
-      </p>
-      <Price table={table} />
+      <Everything>
+        <PriceAndTraining table={table} />
+      </Everything>
+    </>
+  );
+}
+
+function PriceAndTraining({ table }: { table: Placement[] }) {
+  return (
+    <>
+      <Advanced heading title={t`The price of pre-norm`}>
+        <p>
+          <Trans>
+            Each branch of a pre-norm stack starts from a normalized input, so all branch outputs
+            have about the same size. Where the stream has grown, such a branch turns it by a
+            smaller angle: later layers have less effect. Post-norm brings the stream back to one
+            size before each layer. The price depends on the size of the branches relative to the
+            stream, and so on the initial weights.
+          </Trans>
+        </p>
+        <Price table={table} />
+      </Advanced>
       <h3>{t`Train it here`}</h3>
       <p>
         <Trans>

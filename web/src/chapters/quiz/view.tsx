@@ -1,24 +1,36 @@
 // The quiz: questions, with an immediate reply to each answer.
 
+import { signal } from '@preact/signals';
 import { useId } from 'preact/hooks';
-import { t } from '../../language/text';
-import { ChapterLink, Problem } from '../../ui/controls';
+import { t, Trans } from '../../language/text';
+import { Button, ChapterLink, Problem } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { LETTERS, type Question, questions } from './questions';
 import { state } from './state';
 import './style.css';
 
+/** The question in sight, from 0. On paper and in a presentation, all are. */
+const current = signal(0);
+
+/** Begins with the first question again. */
+export function restart(): void {
+  current.value = 0;
+}
+
 export function Quiz() {
   return (
     <>
-      <p>{t`Seven questions. Each answer gets a reply at once, and you can change it.`}</p>
+      <p>
+        <Trans>Seven questions. Each answer gets a reply at once, and you can change it.</Trans>
+      </p>
       <ol class="plain-list">
         {questions.map((question, i) => (
-          <li key={question.id}>
+          <li key={question.id} class={i === current.value ? '' : 'quiz-other'}>
             <QuestionView question={question} number={i + 1} />
           </li>
         ))}
       </ol>
+      <Turning />
       <Score />
       <p class="handout-answer">{t`Answers: ${rightLetters()}.`}</p>
     </>
@@ -82,6 +94,21 @@ function QuestionView({ question, number }: { question: Question; number: number
         />
       </div>
     </fieldset>
+  );
+}
+
+function Turning() {
+  const last = questions.length - 1;
+  return (
+    <div class="buttons quiz-turning">
+      <Button disabled={current.value === 0} onClick={() => current.value--}>
+        {t`Back`}
+      </Button>
+      <Button kind="primary" disabled={current.value === last} onClick={() => current.value++}>
+        {t`Next`}
+      </Button>
+      <span class="faint">{t`Question ${current.value + 1} of ${questions.length}`}</span>
+    </div>
   );
 }
 

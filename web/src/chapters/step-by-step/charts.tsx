@@ -10,7 +10,7 @@ import type { VectorRow } from '../../ui/table';
 import { state } from './state';
 
 const WIDTH = 480;
-const HEIGHT = 200;
+const HEIGHT = 170;
 const TARGET = 24; // the minimum touch target in pixels
 const LABEL = 32; // the minimum width for a label in pixels
 export const NOT_A_NUMBER = 'NaN: 0 ÷ 0'; // the same in every language

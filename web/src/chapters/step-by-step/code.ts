@@ -2,7 +2,7 @@
 
 import type { NormOptions } from 'addnorm';
 
-export const LANGUAGES = ['cpp', 'python', 'javascript'] as const;
+export const LANGUAGES = ['python', 'cpp', 'javascript'] as const;
 export type Language = (typeof LANGUAGES)[number];
 
 export const CODE_LABELS: Record<Language, string> = {

@@ -8,6 +8,22 @@ export const features512: readonly number[] = wordFeatures();
 
 export const wideSpread: readonly number[] = [-8, 0.5, 12, -3, 6, 1, -15, 9];
 
+/** The first token of torch.randn(2, 4, 8) · 10 + 5 with seed 0, to three decimals. By torch.std
+ * its deviation is 9.830, so the divisor is n − 1. */
+export const torchExample = {
+  x: [-6.258, -6.524, 2.494, 0.661, 13.487, 11.92, 1.84, -16.152],
+  norm: 'layer',
+  variance: 'unbiased',
+  epsilonAt: 'deviation',
+  epsilon: '1e-6',
+} as const;
+
+/** Eight normal values with a random mean and a random deviation. */
+export function randomVector(draw = normal(Math.floor(2 ** 31 * Math.random()))): number[] {
+  const [mean, deviation] = [3 * draw(), 1 + 4 * Math.abs(draw())];
+  return Array.from({ length: 8 }, () => Number((mean + deviation * draw()).toFixed(1)));
+}
+
 const root = { norm: 'layer', epsilonAt: 'variance', variance: 'population' } as const;
 const beside = { norm: 'layer', epsilonAt: 'deviation', variance: 'unbiased' } as const;
 

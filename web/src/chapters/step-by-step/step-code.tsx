@@ -1,32 +1,53 @@
-// The code of all steps, with the lines of one step highlighted.
+// The code of all steps. It stays in sight beside the cards; the lines of one step are highlighted.
 
+import { signal } from '@preact/signals';
 import type { NormOptions } from 'addnorm';
+import { useEffect, useRef } from 'preact/hooks';
 import { t } from '../../language/text';
 import { Choice, CopyButton } from '../../ui/controls';
 import { CODE_LABELS, listing, textOf } from './code';
 import { state } from './state';
 
-interface StepCodeProps {
-  step: number; // from 1
-  options: NormOptions;
+/** The highlighted step, from 1. */
+const lit = signal(1);
+
+/** Attributes of the card of a step: its lines are highlighted when the card crosses the middle of
+ * the window, or has the pointer or the focus. */
+export function lightWhenSeen(step: number) {
+  const card = useRef<HTMLElement>(null);
+  const light = () => void (lit.value = step);
+  useEffect(() => {
+    const observer = new IntersectionObserver(
+      (entries) => entries.at(-1)!.isIntersecting && light(),
+      { rootMargin: '-45% 0px -54% 0px' },
+    );
+    observer.observe(card.current!);
+    return () => observer.disconnect();
+  }, []);
+  return { ref: card, onPointerEnter: light, onFocusIn: light };
 }
 
-export function StepCode({ step, options }: StepCodeProps) {
+export function StepCode({ options }: { options: NormOptions }) {
   const language = state.language.value;
   const code = listing(language, options);
   const name = CODE_LABELS[language];
   return (
-    <div class="code st-code">
+    <div class="code st-code" data-step>
       <div class="controls">
         <Choice label={t`From scratch in`} item={state.language} labels={CODE_LABELS} />
         <CopyButton label={t`Copy`} text={() => textOf(code)} />
       </div>
-      <pre class="card" tabIndex={0} role="region" aria-label={t`Step ${step} in ${name}`}>
+      <pre class="card" tabIndex={0} role="region" aria-label={t`Step ${lit.value} in ${name}`}>
         <code>
-          {code.flatMap((lines, i) =>
-            lines.map((line) =>
-              i === step ? <Lit line={line} /> : <span class="st-dark">{`${line}\n`}</span>,
-            ),
+          {code.flatMap((lines, step) =>
+            lines.map((line, i) => (
+              <Line
+                key={`${step} ${i}`}
+                line={line}
+                number={i === 0 && isStep(step) ? step : undefined}
+                lit={step === lit.value}
+              />
+            )),
           )}
         </code>
       </pre>
@@ -34,14 +55,23 @@ export function StepCode({ step, options }: StepCodeProps) {
   );
 }
 
-/** A highlighted line. Its indentation is not highlighted. */
-function Lit({ line }: { line: string }) {
+/** The listing has lines before step 1 and after step 4. */
+const isStep = (part: number) => part >= 1 && part <= 4;
+
+interface LineProps {
+  line: string;
+  number: number | undefined; // of the step that begins here
+  lit: boolean;
+}
+
+/** A line. Its indentation is not highlighted. */
+function Line({ line, number, lit }: LineProps) {
   const text = line.trimStart();
   return (
-    <>
+    <span class="st-line" data-number={number}>
       {line.slice(0, line.length - text.length)}
-      <mark>{text}</mark>
+      {lit ? <mark>{text}</mark> : text}
       {'\n'}
-    </>
+    </span>
   );
 }

@@ -7,19 +7,22 @@ import { useMemo } from 'preact/hooks';
 import { addNormToken } from '../../kernels/token';
 import { t, Trans, translated } from '../../language/text';
 import { symmetricRange } from '../../ui/bars';
+import { assign } from '../../state/store';
+import { Advanced } from '../../ui/advanced';
 import { Button, Choice, Presets, Slider, TextField } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { NORM_NAMES } from '../../ui/names';
+import { Everything } from '../../ui/route';
 import { alignedNumbers } from '../../ui/numbers';
 import { DataTable, Rounded, Statistics } from '../../ui/table';
 import { texNumber } from '../../ui/tex';
 import * as arithmetic from './arithmetic';
 import { InputChart, leastRange, StepChart } from './charts';
 import { HISTOGRAM_FROM } from './distribution';
-import { conventions, features512, wideSpread } from './examples';
+import { conventions, features512, randomVector, torchExample, wideSpread } from './examples';
 import { NumberLines } from './number-lines';
 import { LIMIT, state } from './state';
-import { StepCode } from './step-code';
+import { lightWhenSeen, StepCode } from './step-code';
 import { changeOfNormalized, measure, remarks, type Steps, takeSteps } from './steps';
 import './style.css';
 
@@ -34,18 +37,21 @@ export function StepByStep() {
   return (
     <>
       <p>
-        {t`A norm processes the features of one token in four small steps. Type or paste your own
-        numbers, or drag the bars; everything below is updated.`}
+        <Trans>
+          A norm does to a token what automatic brightness and contrast do to a photo: dark or
+          bright, flat or harsh, the picture ends up in the same range, and its shapes stay. It
+          takes four small steps. Type or paste your own numbers, or drag the bars; everything below
+          is updated.
+        </Trans>
       </p>
       <VectorControls
         problem={typeof steps === 'string' ? t`cannot be used: ${translated(steps)}` : ''}
       />
-      <NormControls />
-      {typeof steps === 'string' ? (
-        <DeviationControls />
-      ) : (
-        <Results options={options} steps={steps} />
-      )}
+      <div class="controls">
+        <Choice label={t`Norm`} item={state.norm} labels={NORM_NAMES} />
+      </div>
+      <ConventionControls />
+      {typeof steps !== 'string' && <Results options={options} steps={steps} />}
     </>
   );
 }
@@ -63,49 +69,48 @@ function VectorControls({ problem }: { problem: string }) {
       />
       <div class="buttons" role="group" aria-label={t`Examples`}>
         <Button onClick={() => (state.x.value = state.x.field.initial)}>1, 2, 3, 4</Button>
+        <Button onClick={() => (state.x.value = randomVector())}>{t`Random`}</Button>
+        <Button onClick={() => assign(state, torchExample)}>
+          <code>torch.randn · 10 + 5</code>
+        </Button>
         <Button onClick={() => (state.x.value = wideSpread)}>{t`Wide spread`}</Button>
         <Button onClick={() => (state.x.value = features512)}>{t`512 features`}</Button>
-        <Button onClick={() => (state.x.value = [3, 3, 3, 3])}>{t`Equal values`}</Button>
-        <Button onClick={() => (state.x.value = [5])}>{t`One value`}</Button>
+        <Everything>
+          <Button onClick={() => (state.x.value = [3, 3, 3, 3])}>{t`Equal values`}</Button>
+          <Button onClick={() => (state.x.value = [5])}>{t`One value`}</Button>
+        </Everything>
       </div>
     </>
   );
 }
 
-function NormControls() {
+/** The choices in which libraries differ. */
+function ConventionControls() {
+  const { variance, epsilon, epsilonAt } = state;
   return (
-    <>
+    <Advanced
+      title={t`ε and the variance, as in PyTorch, BERT, Llama 3 …`}
+      state={[variance, epsilon, epsilonAt]}
+    >
+      <Presets label={t`Conventions`} state={state} presets={conventions} />
+      <p class="hint">
+        {t`They differ in the value of ε, in its place, and in the divisor of the variance. Code
+          written from scratch with torch.std divides by n − 1, and often adds ε outside the root.`}
+      </p>
       <div class="controls">
-        <Choice label={t`Norm`} item={state.norm} labels={NORM_NAMES} />
+        <Choice
+          label={t`Variance`}
+          item={variance}
+          labels={{ population: '÷ n', unbiased: '÷ (n − 1)' }}
+        />
+        <Choice
+          label={t`Place of ε`}
+          item={epsilonAt}
+          labels={{ variance: '√(Var + ε)', deviation: '√Var + ε' }}
+        />
+        <Choice label="ε" item={epsilon} />
       </div>
-      <details>
-        <summary>{t`As in PyTorch, BERT, Llama 3 …`}</summary>
-        <Presets label={t`Conventions`} state={state} presets={conventions} />
-        <p class="hint">
-          {t`They differ in the value of ε, in its place, and in the divisor of the variance: see
-          the controls of step 2. Code written from scratch with torch.std divides by n − 1, and
-          often adds ε outside the root.`}
-        </p>
-      </details>
-    </>
-  );
-}
-
-function DeviationControls() {
-  return (
-    <div class="controls">
-      <Choice
-        label={t`Variance`}
-        item={state.variance}
-        labels={{ population: '÷ n', unbiased: '÷ (n − 1)' }}
-      />
-      <Choice
-        label={t`Place of ε`}
-        item={state.epsilonAt}
-        labels={{ variance: '√(Var + ε)', deviation: '√Var + ε' }}
-      />
-      <Choice label="ε" item={state.epsilon} />
-    </div>
+    </Advanced>
   );
 }
 
@@ -126,16 +131,27 @@ function Results({ options, steps }: StepsProps) {
           </p>
         ))}
       </div>
-      <Cards options={options} steps={steps} output={output} />
+      <Steps options={options} steps={steps} output={output} />
       <BeforeAndAfter options={options} steps={steps} output={output} />
-      {!normalized.some(Number.isNaN) && <Blindness options={options} steps={steps} />}
+      <Everything>
+        {!normalized.some(Number.isNaN) && <Blindness options={options} steps={steps} />}
+      </Everything>
     </>
   );
 }
 
 type ResultsProps = StepsProps & { output: readonly number[] };
 
-/** One card for each step. */
+/** One card for each step, and beside them the code of all steps. */
+function Steps({ options, steps, output }: ResultsProps) {
+  return (
+    <div class="st-steps">
+      <Cards options={options} steps={steps} output={output} />
+      <StepCode options={options} />
+    </div>
+  );
+}
+
 function Cards({ options, steps, output }: ResultsProps) {
   const { x, mean, variance, deviation, centred, normalized } = steps;
   const [gamma, beta] = [state.gamma.value, state.beta.value];
@@ -147,7 +163,7 @@ function Cards({ options, steps, output }: ResultsProps) {
     <div class="st-cards">
       <Card
         title={t`1. Mean`}
-        code={<StepCode step={1} options={options} />}
+        step={1}
         tex={rms ? undefined : arithmetic.meanFormula(steps)}
         statistics={rms ? undefined : [['mean', t`mean μ`, mean]]}
         chart={<InputChart x={x} mean={rms ? undefined : mean} />}
@@ -159,7 +175,7 @@ function Cards({ options, steps, output }: ResultsProps) {
       </Card>
       <Card
         title={rms ? t`2. Root mean square` : t`2. Variance and deviation`}
-        code={<StepCode step={2} options={options} />}
+        step={2}
         tex={arithmetic.deviationFormula(options, steps)}
         statistics={[
           ['variance', rms ? t`mean square` : t`variance`, variance],
@@ -174,7 +190,6 @@ function Cards({ options, steps, output }: ResultsProps) {
             spread={deviation}
           />
         }
-        controls={<DeviationControls />}
       >
         {rms
           ? t`σ says how large the values are. The dotted lines stand at ±σ.`
@@ -182,7 +197,7 @@ function Cards({ options, steps, output }: ResultsProps) {
       </Card>
       <Card
         title={t`3. Normalize`}
-        code={<StepCode step={3} options={options} />}
+        step={3}
         tex={arithmetic.normalizeFormula(options, steps)}
         chart={
           <StepChart
@@ -197,7 +212,7 @@ function Cards({ options, steps, output }: ResultsProps) {
       </Card>
       <Card
         title={t`4. Scale and shift`}
-        code={<StepCode step={4} options={options} />}
+        step={4}
         tex={arithmetic.outputFormula(gamma, beta, normalized, output)}
         chart={
           <StepChart
@@ -224,24 +239,24 @@ function Cards({ options, steps, output }: ResultsProps) {
 
 interface CardProps {
   title: string;
+  step: number; // from 1
   tex?: string;
-  code: ComponentChildren;
   statistics?: [id: string, name: string, value: number][];
   chart: ComponentChildren;
   controls?: ComponentChildren; // the chart's controls
   children: ComponentChildren;
 }
 
-function Card({ title, tex, code, statistics, chart, controls, children }: CardProps) {
+function Card({ title, step, tex, statistics, chart, controls, children }: CardProps) {
   return (
-    <article class="card st-card">
+    <article class="card st-card" {...lightWhenSeen(step)}>
       <h3>{title}</h3>
       <div>
         {chart}
         {controls}
-        <p>{children}</p>
       </div>
       <div>
+        <p>{children}</p>
         {tex && <Formula tex={tex} block />}
         {statistics && (
           <Statistics
@@ -249,7 +264,6 @@ function Card({ title, tex, code, statistics, chart, controls, children }: CardP
             rows={statistics.map(([id, name, value]) => [id, name, <Rounded value={value} />])}
           />
         )}
-        {code}
       </div>
     </article>
   );

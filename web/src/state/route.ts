@@ -1,0 +1,8 @@
+// The route through the page: everything, or the chapters for a quarter of an hour.
+
+import { choice } from './fields';
+import { defineState } from './store';
+
+export const ROUTES = ['short', 'everything'] as const;
+
+export const { route } = defineState('page', { route: choice(ROUTES, 'everything') });
