@@ -59,7 +59,7 @@ const SOURCES: Source[] = [
     id: 'add-norm',
     title: t`Add & Norm`,
     state: addNorm,
-    height: [6175, 3545, 2880],
+    height: [5335, 3675, 3190],
     load: async () => ({ View: (await import('./add-norm/view')).AddNorm }),
   },
   {
