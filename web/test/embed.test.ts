@@ -22,7 +22,7 @@ test('shows one chapter without the frame', async () => {
   }
   expect(await page.locator('.toolbar, canvas').count()).toBe(0);
   expect(await page.title()).toBe('Which axes · Add & Norm');
-  expect(await chapter(page, 'axes').locator('.drawing').isVisible()).toBe(true);
+  expect(await chapter(page, 'axes').locator('.drawing').first().isVisible()).toBe(true);
 });
 
 test('has the state of its address, and links to the whole page in it', async () => {

@@ -75,7 +75,7 @@ const SOURCES: Source[] = [
     title: t`The geometry of LayerNorm`,
     formulas: true,
     state: geometry,
-    height: [4485, 2935, 2915],
+    height: [4555, 2945, 2515],
     load: async () => ({ View: (await import('./geometry/view')).Geometry }),
   },
   {
@@ -112,7 +112,7 @@ const SOURCES: Source[] = [
     id: 'axes',
     title: t`Which axes`,
     state: axes,
-    height: [2500, 1555, 1420],
+    height: [3185, 1960, 1770],
     load: async () => ({ View: (await import('./axes/view')).Axes }),
   },
   {

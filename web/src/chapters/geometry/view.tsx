@@ -25,11 +25,15 @@ export function Geometry() {
         move. The dashed line is the direction 1 = (1, 1, 1), along which all features are equal.
         Drag x, or type it; drag the ground to turn the view. A model’s space has hundreds of
         dimensions, with √n instead of √3.`}</p>
-      <Controls />
-      <Forward />
-      <p>{t`First guess, then see:`}</p>
-      <Guesses />
-      <Numbers />
+      <div class="beside">
+        <Controls />
+        <div class="beside-figure">
+          <Forward />
+        </div>
+        <p>{t`First guess, then see:`}</p>
+        <Guesses />
+        <Numbers />
+      </div>
 
       <h3>{t`Near the dashed line`}</h3>
       <NearTheLine />
