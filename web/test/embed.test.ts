@@ -131,6 +131,16 @@ async function copied(page: Page, id: string): Promise<string> {
   return page.evaluate(() => navigator.clipboard.readText());
 }
 
+test('“Open alone” opens the chapter by itself, in its state', async () => {
+  const source = await openPage('?lang=en#step-by-step?st.x=5,6,9');
+  const link = chapter(source, 'step-by-step').getByRole('link', { name: 'Open alone' });
+  const [alone] = await Promise.all([source.context().waitForEvent('page'), link.click()]);
+  await alone.locator('.embed').waitFor();
+  expect(new URL(alone.url()).search).toBe('?lang=en&embed=step-by-step');
+  await expect.poll(() => vector(chapter(alone, 'step-by-step'), 'x')).toEqual([5, 6, 9]);
+  expect(await alone.getByRole('link', { name: 'Open alone' }).count()).toBe(0);
+});
+
 /** A page of another site with this HTML in its middle. */
 async function host(html: string) {
   const own = '<button autofocus>Own</button>';

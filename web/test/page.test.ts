@@ -418,6 +418,22 @@ test('no file of the build names another host to load from', () => {
   }
 });
 
+test('a link to the page has a preview for other sites', () => {
+  const html = readFileSync(join(folder, 'index.html'), 'utf8');
+  const tag = (name: string) =>
+    new RegExp(`<meta (?:property|name)="${name}" content="([^"]*)"`)
+      .exec(html)?.[1]
+      .replaceAll('&amp;', '&');
+  expect(tag('og:title')).toBe('Add & Norm, to see, touch and try');
+  expect(tag('og:description')).toBe(tag('description'));
+  expect(tag('twitter:card')).toBe('summary_large_image');
+  const picture = readFileSync(join(folder, tag('og:image')!));
+  const frame = picture.indexOf('ffc0', 0, 'hex'); // a JPEG's sizes stand after this mark
+  const [height, width] = [5, 7].map((at) => String(picture.readUInt16BE(frame + at)));
+  expect([width, height]).toEqual([tag('og:image:width'), tag('og:image:height')]);
+  expect(picture.length).toBeLessThan(100_000);
+});
+
 test('a link is copied where the page has no clipboard, as on http, without answers', async () => {
   const page = await openPage('#quiz?qz.q1=b&an.gamma=2', {
     before: () => Object.defineProperty(navigator, 'clipboard', { value: undefined }),

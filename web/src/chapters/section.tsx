@@ -1,7 +1,7 @@
 // A chapter's section: its heading at once, its view when the reader comes near.
 
 import type { FunctionComponent } from 'preact';
-import { iframeOf } from '../embed/request';
+import { embedAddress, iframeOf } from '../embed/request';
 import { ready } from '../kernels/current';
 import { t } from '../language/text';
 import { embedded } from '../state/query';
@@ -32,10 +32,22 @@ export function ChapterSection({ chapter, number }: ChapterSectionProps) {
         </h2>
         <div class="chapter-buttons">
           {embedded === null && (
-            <CopyButton
-              label={t`Copy embed`}
-              text={() => iframeOf(id, `${title} · Add & Norm`, element.current!.offsetHeight)}
-            />
+            <>
+              <a
+                class="button"
+                href={`?embed=${id}#${id}`}
+                target="_blank"
+                rel="noopener"
+                aria-label={t`Open alone: ${title}`}
+                onClick={(event) => (event.currentTarget.href = embedAddress(id))}
+              >
+                {t`Open alone`}
+              </a>
+              <CopyButton
+                label={t`Copy embed`}
+                text={() => iframeOf(id, `${title} · Add & Norm`, element.current!.offsetHeight)}
+              />
+            </>
           )}
           <Button onClick={reset}>{t`Reset chapter`}</Button>
         </div>
