@@ -13,7 +13,7 @@ const PICTURES: Record<string, [state: string, top: string, theme: PageOptions['
   highway: ['', '.controls', 'dark'],
   placement: ['', '.placement-board', 'light'],
   lanes: ['ln.row=mhc', '.lanes-step', 'dark'],
-  axes: ['ax.kind=group', '.controls', 'light'],
+  axes: ['ax.kind=group', '.figure', 'light'],
   backward: ['', '.controls', 'light'],
   block: ['', '.controls', 'dark'],
   model: ['', '.charts', 'light'],
