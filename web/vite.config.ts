@@ -6,6 +6,7 @@ import { genesis } from './plugins/genesis.ts';
 import { layers } from './plugins/layers.ts';
 import { catalogues } from './plugins/po.ts';
 import { preloadKernels, prerender } from './plugins/prerender.ts';
+import { sharing } from './plugins/sharing.ts';
 import { woff2 } from './plugins/woff2.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -34,7 +35,14 @@ export const sources: UserConfig = {
 export default defineConfig({
   base: './', // so that web/dist works from any folder of any server
   ...sources,
-  plugins: [sources.plugins, prerender(sources), preloadKernels(), catalogues(), compress()],
+  plugins: [
+    sources.plugins,
+    prerender(sources),
+    preloadKernels(),
+    sharing(),
+    catalogues(),
+    compress(),
+  ],
   build: {
     target: 'es2022',
     assetsInlineLimit: 0,

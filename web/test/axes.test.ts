@@ -102,14 +102,48 @@ test('hovering lights another cell, a click chooses it', async () => {
   const axes = chapter(page, 'axes');
   const words = axes.locator('.axes-words');
   const chosen = await words.innerText();
-  const box = (await axes.getByRole('slider', { name: 'Cell' }).boundingBox())!;
-  await page.mouse.move(box.x + 90, box.y + 120);
+  const cells = axes.getByRole('slider', { name: 'Cell' });
+  await cells.focus();
+  await page.keyboard.press('Shift'); // or the link would scroll to the chapter's head once more
+  await cells.evaluate((element) => element.scrollIntoView({ block: 'center' }));
+  const box = (await cells.boundingBox())!;
+  await page.mouse.move(box.x + 90, box.y + 130);
   expect(await words.innerText()).toContain('Sample 3, channel 1');
   await page.mouse.move(box.x + 90, box.y - 10);
   expect(await words.innerText()).toBe(chosen);
   await page.mouse.click(box.x + box.width - 10, box.y + 60); // on the output's map
   await page.mouse.move(0, 0);
   expect(await words.innerText()).toContain('Sample 1, channel 6');
+});
+
+test('side by side, the same value belongs to a channel in BatchNorm and a sample in LayerNorm', async () => {
+  const page = await openPage('#axes');
+  const axes = chapter(page, 'axes');
+  const both = axes.getByRole('slider', { name: 'Value in both tables' });
+  await both.focus();
+  for (const key of ['ArrowDown', 'Home', 'ArrowRight']) await page.keyboard.press(key);
+  const x = await matrix(axes, 'row', 4);
+  expect(await vector(axes, 'batch-set')).toEqual(transposed(x)[1]);
+  expect(await vector(axes, 'layer-set')).toEqual(x[1]);
+  const mean = x[1].reduce((sum, v) => sum + v, 0) / 6;
+  const words = (await both.getAttribute('aria-valuetext'))!;
+  expect(words).toContain('Sample 2, channel 2: BatchNorm: ');
+  const said = /LayerNorm: μ = ([−\d.]+), .* of 6 values/.exec(words)![1];
+  expect(Number(said.replace('−', '-'))).toBeCloseTo(mean, 2);
+  const lit = axes.locator('.drawing').first().locator('.axes-together rect');
+  expect(await lit.count()).toBe(4 + 6);
+});
+
+test.each([1500, 1920])('at %i px the figure stays in sight beside the text', async (width) => {
+  const page = await openPage('#axes', { width, height: 900 });
+  const figure = chapter(page, 'axes').locator('.beside-figure');
+  const text = chapter(page, 'axes').locator('.beside .guess');
+  await page.keyboard.press('Shift'); // or the link would scroll to the chapter's head once more
+  await text.evaluate((element) => element.scrollIntoView({ block: 'center' }));
+  const [a, b] = [(await figure.boundingBox())!, (await text.boundingBox())!];
+  expect(b.x + b.width).toBeLessThan(a.x);
+  expect(a.y).toBeGreaterThan(0);
+  expect(a.y + a.height).toBeLessThan(900);
 });
 
 test('the table measures every norm', async () => {

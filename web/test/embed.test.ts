@@ -22,7 +22,7 @@ test('shows one chapter without the frame', async () => {
   }
   expect(await page.locator('.toolbar, canvas').count()).toBe(0);
   expect(await page.title()).toBe('Which axes · Add & Norm');
-  expect(await chapter(page, 'axes').locator('.drawing').isVisible()).toBe(true);
+  expect(await chapter(page, 'axes').locator('.drawing').first().isVisible()).toBe(true);
 });
 
 test('has the state of its address, and links to the whole page in it', async () => {
@@ -130,6 +130,16 @@ async function copied(page: Page, id: string): Promise<string> {
   await chapter(page, id).getByText('Copied').waitFor();
   return page.evaluate(() => navigator.clipboard.readText());
 }
+
+test('“Open alone” opens the chapter by itself, in its state', async () => {
+  const source = await openPage('?lang=en#step-by-step?st.x=5,6,9');
+  const link = chapter(source, 'step-by-step').getByRole('link', { name: 'Open alone' });
+  const [alone] = await Promise.all([source.context().waitForEvent('page'), link.click()]);
+  await alone.locator('.embed').waitFor();
+  expect(new URL(alone.url()).search).toBe('?lang=en&embed=step-by-step');
+  await expect.poll(() => vector(chapter(alone, 'step-by-step'), 'x')).toEqual([5, 6, 9]);
+  expect(await alone.getByRole('link', { name: 'Open alone' }).count()).toBe(0);
+});
 
 /** A page of another site with this HTML in its middle. */
 async function host(html: string) {

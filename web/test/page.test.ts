@@ -86,7 +86,8 @@ test('a finger drags the end of a bar at once; a swipe over the rest of it scrol
   expect(await touchAction(grip)).toBe('none');
   await grip.scrollIntoViewIfNeeded();
   const { x, y, width, height } = (await grip.boundingBox())!;
-  expect(Math.min(width, height)).toBeGreaterThanOrEqual(44);
+  expect(height).toBeGreaterThanOrEqual(44);
+  expect(width).toBeGreaterThanOrEqual(24); // neighbours are dragged up and down, not sideways
   const touch = await page.context().newCDPSession(page);
   const finger = (type: 'touchStart' | 'touchMove' | 'touchEnd', dy = 0) =>
     touch.send('Input.dispatchTouchEvent', {
@@ -415,6 +416,22 @@ test('no file of the build names another host to load from', () => {
     const loads = readFileSync(file, 'utf8').replace(/<a href="https:[^"]*">/g, ''); // except links
     expect(loads).not.toMatch(/(?:src|href|url)\s*[=(]\s*["']?https?:/);
   }
+});
+
+test('a link to the page has a preview for other sites', () => {
+  const html = readFileSync(join(folder, 'index.html'), 'utf8');
+  const tag = (name: string) =>
+    new RegExp(`<meta (?:property|name)="${name}" content="([^"]*)"`)
+      .exec(html)?.[1]
+      .replaceAll('&amp;', '&');
+  expect(tag('og:title')).toBe('Add & Norm, to see, touch and try');
+  expect(tag('og:description')).toBe(tag('description'));
+  expect(tag('twitter:card')).toBe('summary_large_image');
+  const picture = readFileSync(join(folder, tag('og:image')!));
+  const frame = picture.indexOf('ffc0', 0, 'hex'); // a JPEG's sizes stand after this mark
+  const [height, width] = [5, 7].map((at) => String(picture.readUInt16BE(frame + at)));
+  expect([width, height]).toEqual([tag('og:image:width'), tag('og:image:height')]);
+  expect(picture.length).toBeLessThan(100_000);
 });
 
 test('a link is copied where the page has no clipboard, as on http, without answers', async () => {

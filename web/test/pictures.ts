@@ -13,7 +13,7 @@ const PICTURES: Record<string, [state: string, top: string, theme: PageOptions['
   highway: ['', '.controls', 'dark'],
   placement: ['', '.placement-board', 'light'],
   lanes: ['ln.row=mhc', '.lanes-step', 'dark'],
-  axes: ['ax.kind=group', '.controls', 'light'],
+  axes: ['ax.kind=group', '.figure', 'light'],
   backward: ['', '.controls', 'light'],
   block: ['', '.controls', 'dark'],
   model: ['', '.charts', 'light'],
@@ -36,3 +36,18 @@ test.each(Object.entries(PICTURES))('%s', async (id, [state, top, theme]) => {
   const file = fileURLToPath(new URL(`../../docs/images/${id}.webp`, import.meta.url));
   writeFileSync(file, Buffer.from(data, 'base64'));
 });
+
+test('the preview that other sites show with a link', async () => {
+  const page = await openPage('', { theme: 'dark', width: 1200, height: 630 });
+  await page.locator('.hero-outcome strong').waitFor();
+  await page.addStyleTag({ content: PREVIEW });
+  await page.waitForTimeout(1000);
+  const path = fileURLToPath(new URL('../public/preview.jpg', import.meta.url));
+  await page.screenshot({ path, quality: 66, clip: { x: 0, y: 0, width: 1200, height: 630 } });
+});
+
+/** The hero without its controls, as high as the preview. */
+const PREVIEW = `
+  .hero-head > :not(.hero-words), .hero-title a, .hero-words p, .hero-foot, .hero-place, details { display: none }
+  .hero { height: 630px }
+  .hero-lanes { height: 26rem }`;

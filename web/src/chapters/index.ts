@@ -65,7 +65,7 @@ const SOURCES: Source[] = [
     short: true,
     title: t`Add & Norm`,
     state: addNorm,
-    height: [6175, 3545, 2880],
+    height: [5335, 3675, 3190],
     load: async () => ({ View: (await import('./add-norm/view')).AddNorm }),
   },
   {
@@ -121,7 +121,7 @@ const SOURCES: Source[] = [
     id: 'axes',
     title: t`Which axes`,
     state: axes,
-    height: [2500, 1555, 1420],
+    height: [3185, 1960, 1770],
     load: async () => ({ View: (await import('./axes/view')).Axes }),
   },
   {

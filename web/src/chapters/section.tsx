@@ -2,7 +2,7 @@
 
 import type { FunctionComponent } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { iframeOf } from '../embed/request';
+import { embedAddress, iframeOf } from '../embed/request';
 import { ready } from '../kernels/current';
 import { FirstUses } from '../glossary/uses';
 import { Uses, WithTerms } from '../glossary/view';
@@ -40,6 +40,16 @@ export function ChapterSection({ chapter, number }: ChapterSectionProps) {
         <div class="chapter-buttons">
           {embedded === null && (
             <Everything>
+              <a
+                class="button"
+                href={`?embed=${id}#${id}`}
+                target="_blank"
+                rel="noopener"
+                aria-label={t`Open alone: ${title}`}
+                onClick={(event) => (event.currentTarget.href = embedAddress(id))}
+              >
+                {t`Open alone`}
+              </a>
               <CopyButton
                 label={t`Copy embed`}
                 text={() => iframeOf(id, `${title} · Add & Norm`, element.current!.offsetHeight)}

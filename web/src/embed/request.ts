@@ -34,13 +34,18 @@ function quoted(name: string): string {
   return `“${name.slice(0, 24)}”`;
 }
 
-/** HTML that embeds a chapter in its current state. Its script fits the frame's height to the
- * chapter; without the script, the frame scrolls. */
-export function iframeOf(chapter: string, title: string, height: number): string {
+/** The address of a chapter alone, in its current state. */
+export function embedAddress(chapter: string): string {
   const url = new URL(wholePageAt(chapter, sharedLinkTo(chapter)));
   url.searchParams.set('embed', chapter);
   if (theme.value !== 'system') url.searchParams.set('theme', theme.value);
-  return `<iframe src="${escaped(url.href)}" title="${escaped(title)}"
+  return url.href;
+}
+
+/** HTML that embeds a chapter in its current state. Its script fits the frame's height to the
+ * chapter; without the script, the frame scrolls. */
+export function iframeOf(chapter: string, title: string, height: number): string {
+  return `<iframe src="${escaped(embedAddress(chapter))}" title="${escaped(title)}"
   width="100%" height="${height}" style="border: 0" loading="lazy" allow="clipboard-write"></iframe>
 <script>
 addEventListener('message', ({ data, source }) => {

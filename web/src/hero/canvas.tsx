@@ -54,12 +54,13 @@ class Stage {
   }
 
   /** Shows other lanes. They replace the previous ones in an animation unless
-   * the visitor prefers no motion. */
+   * the visitor prefers no motion, or types a sentence of another length. */
   show(picture: Picture | undefined): void {
+    const isOther = this.#now !== undefined && this.#now.length !== picture?.length;
     this.#from = this.#now ?? (picture && dark(picture));
     this.#to = picture;
     this.#began = performance.now();
-    if (picture && wantsStillness()) this.#settle();
+    if (picture && (isOther || wantsStillness())) this.#settle();
   }
 
   /** Draws again in the colours of the current theme. */

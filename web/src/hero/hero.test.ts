@@ -6,7 +6,7 @@ import { loadKernels } from '../kernels/current';
 import { byLayer } from './by-layer';
 import { outcome } from './outcome';
 import { between, type Colour, pictureOf } from './picture';
-import { SENTENCE, stackOf, TEXT } from './stack';
+import { SENTENCE, stackOf, textOf } from './stack';
 
 let kernels: Kernels;
 beforeAll(async () => {
@@ -14,8 +14,8 @@ beforeAll(async () => {
 });
 
 function measure(add: boolean, norm: boolean) {
-  const { arrangement, options } = stackOf(add, norm);
-  return kernels.measureSentence(arrangement, options, TEXT);
+  const { arrangement, options } = stackOf({ add, norm });
+  return kernels.measureSentence(arrangement, options, textOf(SENTENCE));
 }
 
 test.each([
@@ -30,7 +30,7 @@ test.each([
 test('the stacks are rows of the table of placements, or those without one of their parts', () => {
   const rows = Object.fromEntries(kernels.placements().map((p) => [p.name, p]));
   const read = (row: (typeof rows)[string]) =>
-    kernels.measureSentence(row, stackOf(true, true).options, TEXT);
+    kernels.measureSentence(row, stackOf({ add: true, norm: true }).options, textOf(SENTENCE));
   expect(measure(true, true)).toEqual(read(rows.pre));
   expect(measure(true, false)).toEqual(read(rows.none));
   expect(measure(false, false)).toEqual(read(rows.plain));
@@ -66,6 +66,14 @@ test('sentences say what the numbers say', () => {
   expect(words(0, 0, NaN)).toContain(
     'Nothing of the signal is left, nothing of the gradient is left',
   );
+});
+
+test('each byte of another sentence is a token', () => {
+  const sentence = 'Wohin? Übers Öl';
+  const { arrangement, options } = stackOf({ add: true, norm: true }, sentence);
+  const measured = kernels.measureSentence(arrangement, options, textOf(sentence));
+  expect(measured.tokens).toBe(sentence.length + 2); // Ü and Ö have two bytes
+  expect(pictureOf(measured)).toHaveLength(measured.tokens);
 });
 
 const spread = (colours: Colour[]) => {

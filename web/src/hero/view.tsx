@@ -2,45 +2,62 @@
 // gradient with and without Add and Norm.
 
 import type { ComponentChildren } from 'preact';
-import { useEffect, useMemo } from 'preact/hooks';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { ready } from '../kernels/current';
 import type { Measurement } from '../kernels/kernels';
 import { t, Trans } from '../language/text';
-import type { Item } from '../state/store';
-import { Failure } from '../ui/controls';
+import { Button, ChapterLink, Failure, TextField } from '../ui/controls';
 import { FIRST_WEIGHTS, NORM_NAMES } from '../ui/names';
-import { fixedNumber, roundNumber } from '../ui/numbers';
 import { DataTable, numberOrBlank, showNumbers } from '../ui/table';
 import { byLayer } from './by-layer';
 import { Canvas } from './canvas';
+import { demonstrate, demonstrating } from './demonstration';
+import { layerName, Layers, readingsOf } from './layers';
 import { problem, show, shown } from './measured';
 import { outcome } from './outcome';
 import { ownColour, pictureOf } from './picture';
-import { OPTIONS, SENTENCE } from './stack';
+import { saveHero } from './saved';
+import { bytesOf, OPTIONS } from './stack';
 import { state } from './state';
 import './style.css';
 
 export function Hero({ title, introduction }: { title: string; introduction: ComponentChildren }) {
-  const [add, norm] = [state.add.value, state.norm.value];
-  useEffect(() => void show({ add, norm }), [add, norm]);
+  const add = state.add.value;
+  const norm = state.norm.value && !demonstrating.value;
+  const sentence = state.text.value;
+  useEffect(() => void show({ add, norm, sentence }), [add, norm, sentence]);
+  useEffect(demonstrate, []);
   const tokens = shown.value?.tokens;
   const measured = useMemo(() => tokens && byLayer(tokens), [tokens]);
   const picture = useMemo(() => tokens && pictureOf(tokens), [tokens]);
   const words = measured && outcome(measured);
+  const hero = useRef<HTMLElement>(null);
   return (
-    <header class={`hero ${showNumbers.value ? 'numbers-shown' : ''}`}>
+    <header ref={hero} class={`hero ${showNumbers.value ? 'numbers-shown' : ''}`}>
       <div class="hero-head">
         <div class="hero-words">
-          <h1>{title}</h1>
+          <div class="hero-title">
+            <h1>{title}</h1>
+            <ChapterLink class="button primary" to="add-norm">
+              {t`Start here`}
+            </ChapterLink>
+          </div>
           <p>{introduction}</p>
         </div>
         <div class="hero-switches" role="group" aria-label={t`Parts of the stack`}>
           <span class="hero-invitation">{t`Switch one off:`}</span>
-          <Switch label={t`Add`} formulas={['x + F', t`F alone`]} item={state.add} />
+          <Switch
+            label={t`Add`}
+            formulas={['x + F', t`F alone`]}
+            on={add}
+            set={(on) => (state.add.value = on)}
+          />
           <Switch
             label={t`Norm`}
             formulas={[NORM_NAMES[OPTIONS.norm], t`no norm`]}
-            item={state.norm}
+            on={norm}
+            set={(on) => (state.norm.value = on)}
+            isLit={demonstrating.value}
           />
         </div>
       </div>
@@ -53,34 +70,40 @@ export function Hero({ title, introduction }: { title: string; introduction: Com
       </p>
       <Failure text={ready.value ? problem.value : ''} />
       <Place of={OPTIONS.layers} measured={measured} />
-      <Canvas name={NAME} picture={picture} />
-      <Sentence />
+      <div class="hero-stage">
+        <Canvas
+          name={t`Bands run from layer 0 at the bottom to layer ${OPTIONS.layers} at the top, one for
+            each byte of “${sentence}”. The sentence above and the table that follows describe them.`}
+          picture={picture}
+        />
+        <Layers measured={measured} />
+      </div>
+      <Sentence text={sentence} />
       <Place of={0} measured={measured} />
-      <p class="hero-hint hero-steady">
-        {SETTINGS.map(([a, n]) => {
-          const isShown = a === add && n === norm;
-          return (
-            <span key={`${a} ${n}`} aria-hidden={!isShown}>
-              <Hint milliseconds={tokens?.milliseconds} words={normWords(a, n)} />
-            </span>
-          );
-        })}
-      </p>
+      <div class="hero-foot">
+        <p class="hero-hint">
+          {t`Each byte climbs ${OPTIONS.layers} layers, and its gradient comes back down: width is
+            size, colour is direction.`}
+        </p>
+        <TextField label={t`Your own sentence`} item={state.text} />
+        <Button onClick={() => void saveHero(hero.current!, words?.verdict ?? '', sentence)}>
+          {t`Save this picture`}
+        </Button>
+      </div>
+      <details class="hero-hint">
+        <summary>{t`What is measured here`}</summary>
+        <p>
+          <Hint
+            milliseconds={tokens?.milliseconds}
+            bytes={bytesOf(sentence).length}
+            words={normWords(add, norm)}
+          />
+        </p>
+      </details>
       {measured && <Numbers measured={measured} />}
     </header>
   );
 }
-
-const NAME = t`Bands run from layer 0 at the bottom to layer ${OPTIONS.layers} at the top, one for
-  each byte of “${SENTENCE}”. The sentence above and the table that follows describe them.`;
-
-/** All settings of Add and Norm. */
-const SETTINGS = [
-  [true, true],
-  [false, true],
-  [true, false],
-  [false, false],
-];
 
 /** Returns a sentence about the norm's place and its effect on the stream. */
 function normWords(add: boolean, norm: boolean): string {
@@ -94,10 +117,11 @@ function normWords(add: boolean, norm: boolean): string {
 
 interface HintProps {
   milliseconds: number | undefined;
+  bytes: number; // of the sentence
   words: string; // about the norm
 }
 
-function Hint({ milliseconds, words }: HintProps) {
+function Hint({ milliseconds, bytes, words }: HintProps) {
   const measured =
     milliseconds === undefined
       ? t`Measured here`
@@ -105,7 +129,7 @@ function Hint({ milliseconds, words }: HintProps) {
   return (
     <Trans>
       {{ measured }}: {{ layers: OPTIONS.layers }} layers, width {{ width: OPTIONS.width }}, these{' '}
-      {{ bytes: SENTENCE.length }} bytes, one forward and backward pass with initial weights (
+      {{ bytes }} bytes, one forward and backward pass with initial weights (
       {{ weights: FIRST_WEIGHTS[OPTIONS.initialization] }}, seed {{ seed: OPTIONS.seed }}).{' '}
       {{ words }} A band’s width grows with the signal’s RMS, though far more slowly. Its colour is
       the direction: tokens with a cosine of about 0.99 or more share a colour and draw together.
@@ -118,23 +142,25 @@ function Hint({ milliseconds, words }: HintProps) {
 interface SwitchProps {
   label: string;
   formulas: [on: string, off: string];
-  item: Item<boolean>;
+  on: boolean;
+  set(on: boolean): void;
+  isLit?: boolean;
 }
 
 /** A switch as wide as the wider formula. */
-function Switch({ label, formulas, item }: SwitchProps) {
+function Switch({ label, formulas, on, set, isLit = false }: SwitchProps) {
   return (
-    <label class="switch">
+    <label class={isLit ? 'switch lit' : 'switch'}>
       <input
         type="checkbox"
         role="switch"
-        checked={item.value}
-        onChange={(event) => (item.value = event.currentTarget.checked)}
+        checked={on}
+        onChange={(event) => set(event.currentTarget.checked)}
       />
       <strong>{label}</strong>{' '}
       <span class="faint hero-steady">
         {formulas.map((formula, i) => (
-          <span key={formula} aria-hidden={item.value !== (i === 0)}>
+          <span key={formula} aria-hidden={on !== (i === 0)}>
             {formula}
           </span>
         ))}
@@ -144,37 +170,35 @@ function Switch({ label, formulas, item }: SwitchProps) {
 }
 
 /** The measurements at one end of the stack. */
-function Place({ of: place, measured }: { of: number; measured: Measurement | undefined }) {
-  const isEnd = place === OPTIONS.layers;
-  const rms = (values?: number[]) => (values ? roundNumber(values[place], 3) : '…');
+function Place({ of: layer, measured }: { of: number; measured: Measurement | undefined }) {
   return (
     <div class="hero-place">
-      <strong class="hero-layer">{isEnd ? t`layer ${place}, out` : t`layer 0, in`}</strong>
+      <strong class="hero-layer">{layerName(layer)}</strong>
       <dl>
-        <div>
-          <dt class="stream">{t`signal ↑`}</dt> <dd>{rms(measured?.stream)}</dd>
-        </div>
-        <div>
-          <dt class="gradient">{t`gradient ↓`}</dt> <dd>{rms(measured?.gradient)}</dd>
-        </div>
-        <div>
-          <dt>{t`token similarity`}</dt>{' '}
-          <dd>{measured ? fixedNumber(measured.tokenCosine[place], 2) : '…'}</dd>
-        </div>
+        {readingsOf(layer, measured).map(({ name, look, value }) => (
+          <div key={name}>
+            <dt class={look}>{name}</dt> <dd>{value}</dd>
+          </div>
+        ))}
       </dl>
     </div>
   );
 }
 
-/** The sentence, with each byte below its lane. */
-function Sentence() {
-  const tokens = [...SENTENCE];
+/** The sentence, with each byte below its lane. A character of several bytes spans their lanes. */
+function Sentence({ text }: { text: string }) {
+  const tokens = bytesOf(text).length;
+  let byte = 0;
   return (
-    <div class="hero-sentence" aria-hidden="true">
-      {tokens.map((character, t) => {
-        const [red, green, blue] = ownColour(t, tokens.length).map((v) => Math.round(255 * v));
+    <div class="hero-sentence" aria-hidden="true" style={{ '--tokens': tokens }}>
+      {[...text].map((character) => {
+        const at = byte;
+        const size = bytesOf(character).length;
+        byte += size;
+        const [red, green, blue] = ownColour(at, tokens).map((v) => Math.round(255 * v));
+        const style = { '--own': `rgb(${red} ${green} ${blue})`, gridColumn: `span ${size}` };
         return (
-          <span key={t} style={{ '--own': `rgb(${red} ${green} ${blue})` }}>
+          <span key={at} style={style}>
             {character === ' ' ? '␣' : character}
           </span>
         );

@@ -111,6 +111,19 @@ export function seed(): NumberField {
   return number({ min: 0, max: 9999, step: 1, initial: 0 });
 }
 
+/** A line of text of `min` to `max` bytes in UTF-8. */
+export function line(initial: string, { min, max }: { min: number; max: number }): Field<string> {
+  return {
+    initial,
+    write: (value) => value,
+    read(text) {
+      const bytes = new TextEncoder().encode(text).length;
+      if (bytes >= min && bytes <= max) return text;
+      throw new FieldError(t`has ${bytes} bytes; it must have from ${min} to ${max}`);
+    },
+  };
+}
+
 interface VectorLimits {
   minLength: number;
   maxLength: number;

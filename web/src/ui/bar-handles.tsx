@@ -10,7 +10,7 @@ import { pointIn } from './pointer';
 const TARGET = 44; // the minimum touch target in pixels
 
 interface BarHandlesProps {
-  chart: Pick<BarChart, 'box' | 'values' | 'range'>;
+  chart: Pick<BarChart, 'box' | 'values' | 'range' | 'burst'>;
   /** The values of the bars. */
   item: Item<readonly number[]>;
   /** The name of the vector: "x" gives sliders named "x 1", "x 2", … */
@@ -46,7 +46,8 @@ export function BarHandles(props: BarHandlesProps) {
   return chart.values.map((v, i) => {
     const { x, width, ...rest } = column(chart, i);
     const target = Math.min(TARGET, chart.box.height);
-    const end = Math.min(y(v) - target / 2, chart.box.y + chart.box.height - target);
+    const [top, bottom] = chart.burst ?? [chart.box.y, chart.box.y + chart.box.height];
+    const grip = Math.max(top, Math.min(y(v) - target / 2, bottom - target));
     return (
       <g
         key={i}
@@ -66,7 +67,7 @@ export function BarHandles(props: BarHandlesProps) {
         <title>{exactNumber(v)}</title>
         <rect {...rest} x={x} width={width} rx={3} />
         <circle class="knob" cx={x + width / 2} cy={y(v)} r={3.5} />
-        <rect class="grip" x={x} y={Math.max(chart.box.y, end)} width={width} height={target} />
+        <rect class="grip" x={x} y={grip} width={width} height={target} />
       </g>
     );
   });

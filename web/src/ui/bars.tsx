@@ -10,6 +10,7 @@ export interface BarChart {
   values: readonly number[];
   colour: string;
   range: number; // from −range to range; a longer bar is clipped and marked
+  burst?: readonly [top: number, bottom: number]; // y up to which longer bars are drawn
   ghost?: boolean; // outlines only, for removed or previous values
   zeroLine?: boolean;
   mean?: number; // a dashed line
@@ -26,10 +27,13 @@ const LINE = FONT_SIZE + 1;
 /** More bars than this are drawn as one path. */
 const MANY = 64;
 
-/** Maps values to y coordinates of the drawing. */
-export function heightScale({ box, range, room = ROOM }: Pick<BarChart, 'box' | 'range' | 'room'>) {
+/** Maps values to y coordinates of the drawing, in the range of the chart or up to its burst. */
+export function heightScale(chart: Pick<BarChart, 'box' | 'range' | 'room' | 'burst'>) {
+  const { box, range, room = ROOM, burst } = chart;
   const [bottom, top] = [box.y + box.height - room, box.y + room];
-  return scaleLinear([-range, range], [bottom, top]).clamp(true);
+  const scale = scaleLinear([-range, range], [bottom, top]);
+  if (burst) scale.domain([burst[1], burst[0]].map(scale.invert)).range([burst[1], burst[0]]);
+  return scale.clamp(true);
 }
 
 /** The column of a bar in the box. */
@@ -52,8 +56,9 @@ export function Bars(chart: BarChart) {
 }
 
 function FewBars(chart: BarChart) {
-  const { values, range, colour, ghost } = chart;
+  const { values, colour, ghost } = chart;
   const y = heightScale(chart);
+  const [low, high] = y.domain();
   return values.map((v, i) => {
     const { x, width } = column(chart, i);
     const gap = width > 6 ? width * 0.12 : 0;
@@ -70,7 +75,7 @@ function FewBars(chart: BarChart) {
         >
           <title>{exactNumber(v)}</title>
         </rect>
-        {Math.abs(v) > range && <Clip {...part} y={y(v)} up={v > 0} />}
+        {(v < low || v > high) && <Clip {...part} y={y(v)} up={v > 0} />}
       </g>
     );
   });
@@ -120,7 +125,8 @@ export function labelPlaces(chart: BarChart, widths: readonly number[]): number[
   const { box, values, mean, below = 0 } = chart;
   const y = heightScale(chart);
   const pitch = column(chart, 0).width;
-  const [top, bottom] = [box.y + LINE / 2, box.y + box.height + below - LINE / 2];
+  const edges = chart.burst ?? [box.y, box.y + box.height + below];
+  const [top, bottom] = [edges[0] + LINE / 2, edges[1] - LINE / 2];
   const found: number[] = [];
   values.forEach((v, i) => {
     const out = v < 0 ? 1 : -1; // away from the bar

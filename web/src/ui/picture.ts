@@ -68,6 +68,10 @@ export async function pngOf(drawing: SVGSVGElement): Promise<Blob> {
   const canvas = document.createElement('canvas');
   [canvas.width, canvas.height] = [image.width, image.height];
   canvas.getContext('2d')!.drawImage(image, 0, 0, image.width, image.height);
+  return pngOfCanvas(canvas);
+}
+
+export function pngOfCanvas(canvas: HTMLCanvasElement): Promise<Blob> {
   return new Promise((resolve) => canvas.toBlob((blob) => resolve(blob!)));
 }
 
@@ -81,6 +85,12 @@ export function csvOf(figure: HTMLElement): string {
   return tables
     .map((table) => [...table.rows].map((row) => [...row.cells].map(text).join() + '\n').join(''))
     .join('\n');
+}
+
+/** The name of a file for a picture of this name. */
+export function fileName(name: string): string {
+  const words = name.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '-');
+  return words.slice(0, 50).replace(/^-|-$/g, '');
 }
 
 export function download(name: string, content: Blob): void {

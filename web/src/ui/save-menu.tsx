@@ -2,7 +2,7 @@
 
 import { t } from '../language/text';
 import { Button } from './controls';
-import { csvOf, download, pngOf, svgOf } from './picture';
+import { csvOf, download, fileName, pngOf, svgOf } from './picture';
 
 interface SaveMenuProps {
   name: string;
@@ -20,7 +20,7 @@ export function SaveMenu({ name, figure }: SaveMenuProps) {
   };
   return (
     <details class="save-menu" onFocusOut={closeOutside}>
-      <summary aria-label={t`Save “${name}”`} title={t`Save the figure`}>
+      <summary aria-label={t`Save “${name}”`} title={t`Save this picture`}>
         ⤓
       </summary>
       <div class="buttons">
@@ -38,9 +38,4 @@ export function SaveMenu({ name, figure }: SaveMenuProps) {
 export function closeOutside({ currentTarget, relatedTarget }: FocusEvent) {
   const menu = currentTarget as HTMLDetailsElement;
   if (!menu.contains(relatedTarget as Node | null)) menu.open = false;
-}
-
-function fileName(name: string): string {
-  const words = name.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '-');
-  return words.slice(0, 50).replace(/^-|-$/g, '');
 }

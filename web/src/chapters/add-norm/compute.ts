@@ -109,7 +109,11 @@ const inputs = computed<Inputs>(() => ({
   beta: state.beta.value,
 }));
 
-export const result = computed(() => addNorm(inputs.value));
+export const result = computed(() => {
+  const found = addNorm(inputs.value);
+  if (!state.undone.value) return found;
+  return addNorm({ ...inputs.value, gamma: found.deviation, beta: found.mean });
+});
 export const comparison = computed(() => compare(inputs.value));
 /** The change of x̂ when F(x) is multiplied by INJECTED. */
 export const changeByInjection = computed(() => {

@@ -9,6 +9,8 @@ interface Text {
 
 export interface Layout {
   height: number;
+  /** y between which bars may leave their charts, so that those of two charts do not cross. */
+  burst: Record<'branch' | 'sum', readonly [top: number, bottom: number]>;
   input: Point;
   split: Point;
   identity: Point[]; // from the split to the chart of x
@@ -41,6 +43,7 @@ function rightward(): Layout {
   const end = chart.x + chart.width;
   return {
     height: 350,
+    burst: { branch: [104, 374], sum: [20, 374] },
     input: [40, y],
     split: [90, y],
     identity: [
@@ -94,70 +97,62 @@ function rightward(): Layout {
   };
 }
 
+/** x and F(x) side by side, and their sum below: low enough to be seen together with stage B. */
 function downward(width: number): Layout {
   const centre = width / 2;
-  const [left, right] = [16, width - 16]; // x of the two paths; each passes the other path's chart
-  const chart = { x: 46, width: width - 80, height: 124 };
+  const [left, right] = [34, 0.75 * width]; // x of the two paths
+  const chart = { y: 112, width: width / 2 - 28, height: 100 };
   const charts = {
-    x: { ...chart, y: 126 },
-    branch: { ...chart, y: 380 },
-    sum: { ...chart, y: 572 },
+    x: { ...chart, x: 20 },
+    branch: { ...chart, x: centre + 22 },
+    sum: { ...chart, x: 46, y: 258, width: width - 80 },
   };
-  const down = 88; // y at which the identity path enters the chart of x
-  const [foot, floor, merged] = [126 + 124, 380 + 124, 536];
+  const [split, floor, merged] = [54, chart.y + chart.height, 226];
+  const merge = (x: number, side: number): Point[] => [
+    [x, floor],
+    [x, merged],
+    [centre + side * PLUS, merged],
+  ];
   return {
-    height: 734,
-    input: [centre, 26],
-    split: [centre, 70],
+    height: 380,
+    burst: { branch: [20, 206], sum: [240, 390] },
+    input: [centre, 23],
+    split: [centre, split],
     identity: [
-      [centre, 70],
-      [down, 70],
-      [down, charts.x.y],
+      [centre, split],
+      [left, split],
+      [left, chart.y],
     ],
     branch: [
-      [centre, 70],
-      [right, 70],
-      [right, 276],
-      [centre, 276],
-      [centre, charts.branch.y],
+      [centre, split],
+      [right, split],
+      [right, chart.y],
     ],
-    sublayer: { x: centre - 60, y: 290, width: 120, height: 42 },
+    sublayer: { x: right - 60, y: 62, width: 120, height: 32 },
     charts,
     plus: [centre, merged],
-    merges: {
-      identity: [
-        [down, foot],
-        [down, 264],
-        [left, 264],
-        [left, merged],
-        [centre - PLUS, merged],
-      ],
-      branch: [
-        [centre, floor],
-        [centre, merged - PLUS],
-      ],
-    },
+    merges: { identity: merge(width / 4, -1), branch: merge(right, 1) },
     next: [
-      [centre, 696],
-      [centre, 728],
+      [centre, 362],
+      [centre, 378],
     ],
     labels: {
-      identity: { at: [down + 10, 90], anchor: 'start' },
-      highway: { at: [down + 10, 107], anchor: 'start' },
-      transformation: { at: [centre + 10, 347], anchor: 'start' },
-      diversion: { at: [centre + 10, 364], anchor: 'start' },
-      next: { at: [centre + 10, 712], anchor: 'start' },
+      identity: { at: [left + 8, 76], anchor: 'start' },
+      highway: { at: [left + 8, 92], anchor: 'start' },
+      transformation: { at: [right - 8, 103], anchor: 'end' },
+      diversion: { at: [right - 4, 42], anchor: 'start' },
+      next: { at: [centre + 10, 369], anchor: 'start' },
     },
     titles: {
-      x: { at: [down - 10, 112], anchor: 'end' },
-      branch: { at: [centre - 10, 364], anchor: 'end' },
-      sum: { at: [centre, 562] },
+      x: { at: [left - 10, 98], anchor: 'end' },
+      branch: { at: [right + 8, 103], anchor: 'start' },
+      sum: { at: [centre, 248] },
     },
     spots: {
-      split: { x: 4, y: 2, width: width - 8, height: 84 },
-      identity: { x: 4, y: 58, width: width - 30, height: 200 },
-      branch: { x: 34, y: 266, width: width - 36, height: 244 },
-      merge: { x: 34, y: 516, width: width - 60, height: 186 },
+      split: { x: 4, y: 2, width: width - 8, height: 60 },
+      identity: { x: 2, y: 46, width: centre - 2, height: 172 },
+      branch: { x: centre + 2, y: 46, width: centre - 4, height: 172 },
+      merge: { x: 34, y: 212, width: width - 60, height: 152 },
     },
   };
 }

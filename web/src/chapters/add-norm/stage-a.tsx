@@ -13,7 +13,7 @@ import { LIMIT, state } from './state';
 import { Spot } from './tour';
 
 /** The range of all three charts, so that their bars can be added by eye.
- * x + F(x) fits; 10·F(x) may not. */
+ * x + F(x) fits; 10·F(x) may leave the charts. */
 const RANGE = 2 * LIMIT;
 const TICKS = [
   { value: RANGE, text: String(RANGE) },
@@ -22,12 +22,14 @@ const TICKS = [
 const BELOW = 14; // the free height under the chart of the sum
 const LINES = TICKS.map(({ value }) => ({ value, text: '' }));
 
-function chartsOf({ charts }: Layout, { identity, branch, sum }: AddNorm) {
+function chartsOf({ charts, burst }: Layout, { identity, branch, sum }: AddNorm) {
   const chart = { range: RANGE, zeroLine: true };
+  const bursting = (name: keyof Layout['burst']) =>
+    state.unstable.value ? { ...chart, burst: burst[name] } : chart;
   return {
     x: { ...chart, box: charts.x, values: identity, colour: 'var(--stream)' },
-    branch: { ...chart, box: charts.branch, values: branch, colour: 'var(--branch)' },
-    sum: { ...chart, box: charts.sum, values: sum, colour: sumColour(), below: BELOW },
+    branch: { ...bursting('branch'), box: charts.branch, values: branch, colour: 'var(--branch)' },
+    sum: { ...bursting('sum'), box: charts.sum, values: sum, colour: sumColour(), below: BELOW },
   };
 }
 
@@ -88,10 +90,8 @@ function Drawing(layout: Layout) {
       <Paths {...layout} />
       <Sublayer {...layout} />
       <Input {...layout} />
-      <Plus at={layout.plus} />
-      <Labels {...layout} />
       {(state.residual.value ? [x, branch, sum] : [branch, sum]).map((chart) => (
-        <g key={chart.colour}>
+        <g key={chart.box.x} class={'burst' in chart ? 'an-burst' : ''}>
           {/* The sum uses the scale of the chart before it. */}
           <YAxis
             plot={chart.box}
@@ -101,11 +101,13 @@ function Drawing(layout: Layout) {
           <Bars {...chart} />
         </g>
       ))}
+      <Plus at={layout.plus} />
+      <Labels {...layout} />
     </>
   );
 }
 
-function Paths({ input, split, identity, branch, merges, next }: Layout) {
+function Paths({ input, split, identity, branch, merges, next, labels }: Layout) {
   const on = state.residual.value;
   const stream = { colour: 'var(--stream)', dash: on ? undefined : '3 6' };
   const change = `${on} ${state.unstable.value}`; // a change starts the animation of values
@@ -119,6 +121,9 @@ function Paths({ input, split, identity, branch, merges, next }: Layout) {
       <Line points={merges.branch} colour="var(--branch)" arrow={9} />
       <Line points={[input, split]} />
       <Line points={next} arrow={10} />
+      <Label {...labels.next} class="faint">
+        {t`to the norm`}
+      </Label>
       <circle cx={split[0]} cy={split[1]} r={4} />
       <g key={change} class="an-values">
         {on && <Values path={[input, ...identity]} colour="var(--stream)" />}
@@ -171,24 +176,23 @@ export function Plus({ at: [x, y] }: { at: Point }) {
 
 function Labels({ labels, titles }: Layout) {
   const on = state.residual.value;
-  const identity = on ? { class: 'strong', colour: 'var(--stream)' } : { class: 'strong faint' };
-  const branch = { class: 'strong', colour: 'var(--branch)' };
+  const identity = on
+    ? { class: 'strong halo', colour: 'var(--stream)' }
+    : { class: 'strong halo faint' };
+  const branch = { class: 'strong halo', colour: 'var(--branch)' };
   return (
     <>
       <Label {...labels.identity} {...identity}>
         {t`Identity (Residual)`}
       </Label>
-      <Label {...labels.highway} class="faint">
+      <Label {...labels.highway} class="faint halo">
         {on ? t`the highway` : t`off: zeros`}
       </Label>
       <Label {...labels.transformation} {...branch}>
         {t`Transformation`}
       </Label>
-      <Label {...labels.diversion} class="faint">
+      <Label {...labels.diversion} class="faint halo">
         {t`the diversion`}
-      </Label>
-      <Label {...labels.next} class="faint">
-        {t`to the norm`}
       </Label>
       <Label {...titles.x} {...identity}>
         {on ? 'x' : '0'}
@@ -196,7 +200,7 @@ function Labels({ labels, titles }: Layout) {
       <Label {...titles.branch} {...branch}>
         {branchName()}
       </Label>
-      <Label {...titles.sum} class="strong" colour={sumColour()}>
+      <Label {...titles.sum} class="strong halo" colour={sumColour()}>
         {sumName()}
       </Label>
     </>

@@ -19,6 +19,8 @@ export const state = defineState('an', {
   guess: guess(),
   gamma: number({ min: 0.1, max: 3, step: 0.1, initial: 1 }),
   beta: number({ min: -2, max: 2, step: 0.1, initial: 0 }),
+  /** Whether γ = σ and β = μ, so that y is s again. */
+  undone: flag(false),
   tour: number({ min: 0, max: TOUR.length, step: 1, initial: 0 }), // 0: no tour
 });
 

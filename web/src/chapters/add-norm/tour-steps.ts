@@ -77,7 +77,7 @@ export const TOUR: readonly TourStep[] = [
     part: 'merge',
     title: t`Instability`,
     text: t`We have multiplied F(x) by ten, as if the sublayer were unstable. The sum s turns red.
-      Bars that leave the chart are cut off; their labels show the values.`,
+      Its bars burst out of their frame; their labels show the values.`,
     unstable: true,
   },
   {

@@ -3,6 +3,7 @@ import { presenting } from '../../present/start';
 import { Button, ChapterLink, Checkbox, TextField } from '../../ui/controls';
 import { Everything } from '../../ui/route';
 import { Comparison } from './comparison';
+import { INJECTED } from './compute';
 import { Concepts } from './concepts';
 import { InjectionGuess } from './injection-guess';
 import { SideBySide } from './side-by-side';
@@ -18,30 +19,29 @@ export function AddNorm() {
     <>
       <Introduction />
       <Colours />
+      <h3 id="an-stage-a">{t`From x to y`}</h3>
       <div class="an-stages">
-        <div>
-          <h3 id="an-stage-a">{t`Stage A: split and add`}</h3>
-          <TourPart part="controls" name={t`Controls`}>
-            <Controls />
-          </TourPart>
-          <div class="an-stage-a" role="group" aria-label={t`Stage A`} tabIndex={-1}>
-            <StageA />
-          </div>
-          <p>{t`Drag a bar of x or F(x), on a touch screen by its end, or move it with the arrow
-            keys. F(x) stands for the output of any sublayer: here it is set by hand, so it does not
-            depend on x. The three charts share one scale, from −2 to 2. A longer bar is cut off,
-            and its label shows the value.`}</p>
-          <details>
-            <summary>{t`Type the values`}</summary>
-            <TextField label="x" item={state.x} />
-            <TextField label="F(x)" item={state.branch} hint={t`Five numbers from −1 to 1.`} />
-          </details>
+        <TourPart part="controls" name={t`Controls`}>
+          <Controls />
+        </TourPart>
+        <div class="an-stage-a" role="group" aria-label={t`Stage A`} tabIndex={-1}>
+          <h4>{t`Stage A: split and add`}</h4>
+          <StageA />
         </div>
-        <div>
-          <h3>{t`Stage B: normalize`}</h3>
+        <div class="an-stage-b">
+          <h4>{t`Stage B: normalize`}</h4>
           <StageB />
         </div>
       </div>
+      <p>{t`Drag a bar of x or F(x), on a touch screen by its end, or move it with the arrow keys.
+        F(x) stands for the output of any sublayer: here it is set by hand, so it does not depend on
+        x. The three charts of stage A share one scale, from −2 to 2. Inject Instability multiplies
+        F(x) by ${INJECTED}: its bars burst out of their frame, and their labels show the values.`}</p>
+      <details>
+        <summary>{t`Type the values`}</summary>
+        <TextField label="x" item={state.x} />
+        <TextField label="F(x)" item={state.branch} hint={t`Five numbers from −1 to 1.`} />
+      </details>
       <h3>{t`Is x̂ the same after F × 10?`}</h3>
       <InjectionGuess />
       <TourPart part="comparison" name={t`x̂ compared`}>

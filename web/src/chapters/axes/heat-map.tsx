@@ -48,7 +48,7 @@ export function HeatMap(props: HeatMapProps) {
   );
 }
 
-function cellsOf(batch: Batch): Cell[] {
+export function cellsOf(batch: Batch): Cell[] {
   const features = featuresOf(batch);
   return Array.from({ length: batch.samples * features }, (_, i) => ({
     row: Math.floor(i / features),
@@ -62,7 +62,7 @@ function textsIn(width: number, values: number[]): string[] | undefined {
   return forms.find((texts) => Math.max(...texts.map((text) => textWidth(text, 600))) < width - 8);
 }
 
-function Names({ box, title, batch }: HeatMapProps) {
+export function Names({ box, title, batch }: Pick<HeatMapProps, 'box' | 'title' | 'batch'>) {
   const span = box.width / batch.channels;
   const channel = (c: number) =>
     [t`channel ${c}`, t`ch ${c}`].find((name) => textWidth(name) < span - 8) ?? String(c);
@@ -94,7 +94,7 @@ interface ContourProps {
 }
 
 /** A line around the highlighted cells, because colour alone is not accessible. */
-function Contour({ box, batch, isLit }: ContourProps) {
+export function Contour({ box, batch, isLit }: ContourProps) {
   const isInside = ({ row, column }: Cell) =>
     row >= 0 && row < batch.samples && column >= 0 && column < featuresOf(batch);
   const ends = (row: number, column: number) =>

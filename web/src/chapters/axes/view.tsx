@@ -1,7 +1,6 @@
 // The chapter “Which axes”: the values that share a mean.
 
 import { KINDS } from 'addnorm';
-import { useState } from 'preact/hooks';
 import { t, Trans } from '../../language/text';
 import { assign } from '../../state/store';
 import { Button, ChapterLink, Choice, Problem, Slider } from '../../ui/controls';
@@ -9,13 +8,14 @@ import { Figure } from '../../ui/figure';
 import { GuessCard } from '../../ui/guess';
 import { NORM_NAMES } from '../../ui/names';
 import { roundNumber } from '../../ui/numbers';
-import { pointIn } from '../../ui/pointer';
 import { DataTable, type VectorRow, VectorTable } from '../../ui/table';
+import { Cells, useCell } from './cells';
 import { HeatMap } from './heat-map';
-import { cellAt, layoutOf } from './layout';
-import { type Batch, behaviourOf, type Cell, drawBatch, featuresOf, normalize } from './sets';
+import { layoutOf } from './layout';
+import { type Batch, behaviourOf, drawBatch, featuresOf, normalize } from './sets';
 import { state } from './state';
 import './style.css';
+import { TwoNorms } from './two-norms';
 import {
   aloneWords,
   cellWords,
@@ -38,20 +38,24 @@ export function Axes() {
     <>
       <p>
         {t`Norms subtract a mean and divide by a deviation. They differ in which cells of a batch
-          share one mean. Point at a cell, or focus the figure and use the arrow keys. The cells
-          inside the frame are normalized together.`}
+          share one mean. Point at a cell, or focus the figure and use the arrow keys.`}
       </p>
-      <Controls />
-      <HeatMaps batch={batch} x={x} />
-      <ul>
-        <li>{neighbourWords(behaviour)}</li>
-        {[setWords(kind, behaviour, y), twinWords(kind, batch, x, y)]
-          .filter(Boolean)
-          .map((words) => (
-            <li key={words}>{words}</li>
-          ))}
-      </ul>
-      <BatchOfOne batch={batch} />
+      <TwoNorms batch={batch} x={x} />
+      <h3>{t`One norm at a time`}</h3>
+      <div class="beside">
+        <p>{t`The cells inside the frame are normalized together.`}</p>
+        <Controls />
+        <HeatMaps batch={batch} x={x} />
+        <ul>
+          <li>{neighbourWords(behaviour)}</li>
+          {[setWords(kind, behaviour, y), twinWords(kind, batch, x, y)]
+            .filter(Boolean)
+            .map((words) => (
+              <li key={words}>{words}</li>
+            ))}
+        </ul>
+        <BatchOfOne batch={batch} />
+      </div>
       <h3>{t`The five norms on this batch`}</h3>
       <Norms batch={batch} />
       <p>
@@ -129,10 +133,8 @@ function advance(seed: typeof state.seed) {
 const WIDTH = 1240;
 
 function HeatMaps({ batch, x }: { batch: Batch; x: Float64Array }) {
-  const [pointed, setPointed] = useState<Cell | null>(null);
+  const [cell, setPointed] = useCell(batch);
   const kind = state.kind.value;
-  const chosen = { row: state.row.value - 1, column: state.column.value - 1 };
-  const cell = within(batch, pointed ?? chosen);
   const result = normalize(kind, batch, x);
   const name = NORM_NAMES[kind];
   const words = cellWords(kind, batch, x, result, cell);
@@ -147,85 +149,21 @@ function HeatMaps({ batch, x }: { batch: Batch; x: Float64Array }) {
     );
   };
   return (
-    <>
+    <div class="beside-figure">
       <Figure
         name={t`A batch before and after ${name}. The tables that follow have the numbers.`}
         width={WIDTH}
         height={(width) => layoutOf(width, batch).height}
         draw={draw}
         handles={(width) => (
-          <Cells width={width} batch={batch} cell={cell} words={words} point={setPointed} />
+          <Cells {...{ width, batch, cell, words }} label={t`Cell`} point={setPointed} />
         )}
       >
         <VectorTable caption={t`before the norm`} rows={rowsOf('row', batch, x)} />
         <VectorTable caption={t`after ${name}`} rows={rowsOf('output', batch, result.y)} />
       </Figure>
       <p class="axes-words">{words}</p>
-    </>
-  );
-}
-
-function within(batch: Batch, { row, column }: Cell): Cell {
-  return {
-    row: Math.max(0, Math.min(row, batch.samples - 1)),
-    column: Math.max(0, Math.min(column, featuresOf(batch) - 1)),
-  };
-}
-
-interface CellsProps {
-  width: number;
-  batch: Batch;
-  cell: Cell;
-  words: string;
-  point(cell: Cell | null): void;
-}
-
-/** A slider over the cells of both maps, for the keyboard, pointers and screen readers. */
-function Cells({ width, batch, cell, words, point }: CellsProps) {
-  const features = featuresOf(batch);
-  const layout = layoutOf(width, batch);
-  const choose = (chosen: Cell) => {
-    const { row, column } = within(batch, chosen);
-    point(null);
-    assign(state, { row: row + 1, column: column + 1 });
-  };
-  const at = (event: MouseEvent): Cell | null => {
-    return cellAt(layout, batch, ...pointIn(event));
-  };
-  const press = (event: KeyboardEvent) => {
-    const { row, column } = cell;
-    const moves: Record<string, Cell> = {
-      ArrowUp: { row: row - 1, column },
-      ArrowDown: { row: row + 1, column },
-      ArrowLeft: { row, column: column - 1 },
-      ArrowRight: { row, column: column + 1 },
-      Home: { row, column: 0 },
-      End: { row, column: features - 1 },
-    };
-    if (!(event.key in moves)) return;
-    event.preventDefault();
-    choose(moves[event.key]);
-  };
-  return (
-    <rect
-      class="axes-cells"
-      width={width}
-      height={layout.height}
-      role="slider"
-      tabindex={0}
-      aria-label={t`Cell`}
-      aria-valuemin={1}
-      aria-valuemax={batch.samples * features}
-      aria-valuenow={cell.row * features + cell.column + 1}
-      aria-valuetext={words}
-      onKeyDown={press}
-      onPointerMove={(event) => event.pointerType === 'mouse' && point(at(event))}
-      onPointerLeave={() => point(null)}
-      onClick={(event) => {
-        const clicked = at(event);
-        if (clicked) choose(clicked);
-      }}
-    />
+    </div>
   );
 }
 

@@ -34,14 +34,18 @@ export function Backward() {
           Here are six features and the formula. Drag the bars of x and dy.
         </Trans>
       </p>
-      <Controls gradient={gradient} />
-      <LinkProblems />
-      <Question />
-      <Through gradient={gradient} factor={factor} />
-      <p class="hint">
-        {t`dy and dx have the same scale. The same dy gives the gradients of γ and β for this one
-          row: dγ = dy ⊙ x̂ and dβ = dy (Show numbers, at the top, lists them).`}
-      </p>
+      <div class="beside">
+        <Controls gradient={gradient} />
+        <LinkProblems />
+        <Question />
+        <div class="beside-figure">
+          <Through gradient={gradient} factor={factor} />
+          <p class="hint">
+            {t`dy and dx have the same scale. The same dy gives the gradients of γ and β for this one
+              row: dγ = dy ⊙ x̂ and dβ = dy (Show numbers, at the top, lists them).`}
+          </p>
+        </div>
+      </div>
 
       <h3>{t`What is removed`}</h3>
       <p>{WHY[kind]}</p>

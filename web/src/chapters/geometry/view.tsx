@@ -30,15 +30,19 @@ export function Geometry() {
           dimensions, with √n instead of √3.
         </Trans>
       </p>
-      <Controls />
-      <Forward />
-      <p>
-        <Trans>First guess, then see:</Trans>
-      </p>
-      <div class="charts">
-        <Guesses />
+      <div class="beside">
+        <Controls />
+        <div class="beside-figure">
+          <Forward />
+        </div>
+        <p>
+          <Trans>First guess, then see:</Trans>
+        </p>
+        <div class="charts">
+          <Guesses />
+        </div>
+        <Numbers />
       </div>
-      <Numbers />
 
       <Advanced heading title={t`Near the dashed line`}>
         <NearTheLine />
