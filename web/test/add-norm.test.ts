@@ -379,14 +379,14 @@ test('the keyboard reaches and moves everything', async () => {
   const [page, scope] = await open();
   await scope.getByRole('button', { name: 'Start tour' }).focus();
   const reached: string[] = [];
-  for (let i = 0; i < 33; ++i) {
+  while (reached.length < 33) {
     await page.keyboard.press('Tab');
-    reached.push(
-      await page.evaluate(() => {
-        const e = document.activeElement as HTMLInputElement;
-        return e.ariaLabel ?? e.labels?.[0]?.textContent ?? e.textContent ?? '';
-      }),
-    );
+    const name = await page.evaluate(() => {
+      const e = document.activeElement as HTMLInputElement;
+      if (e.matches('.term-word')) return undefined; // a definition
+      return e.ariaLabel ?? e.labels?.[0]?.textContent ?? e.textContent ?? '';
+    });
+    if (name !== undefined) reached.push(name);
   }
   const bars = ['x', 'F(x)'].flatMap((name) => [1, 2, 3, 4, 5].map((i) => `${name} ${i}`));
   expect(reached).toEqual([

@@ -78,7 +78,7 @@ test('a new address in the same tab changes the state', async () => {
 });
 
 test('a finger drags the end of a bar at once; a swipe over the rest of it scrolls', async () => {
-  const page = await openPage('', { width: 360, touch: true });
+  const page = await openPage('#add-norm', { width: 360, touch: true });
   const bar = chapter(page, 'add-norm').getByRole('slider', { name: 'x 2', exact: true });
   const grip = bar.locator('.grip');
   const touchAction = (part: Locator) => part.evaluate((e) => getComputedStyle(e).touchAction);

@@ -82,7 +82,7 @@ const SOURCES: Source[] = [
     title: t`The geometry of LayerNorm`,
     formulas: true,
     state: forward,
-    height: [2260, 1360, 1285],
+    height: [2260, 1360, 1010],
     load: async () => ({ View: (await import('./geometry/view')).Geometry }),
   },
   {
@@ -91,7 +91,7 @@ const SOURCES: Source[] = [
     title: t`The highway`,
     formulas: true,
     state: highway,
-    height: [3555, 2155, 1800],
+    height: [3490, 2185, 1825],
     load: async () => ({ View: (await import('./highway/view')).Highway }),
   },
   {
@@ -100,7 +100,7 @@ const SOURCES: Source[] = [
     title: t`Where the norm goes`,
     formulas: true,
     state: placement,
-    height: [5010, 2815, 2740],
+    height: [4935, 2850, 2810],
     load: async () => {
       const [view, train] = await Promise.all([
         import('./placement/view'),
@@ -121,7 +121,7 @@ const SOURCES: Source[] = [
     id: 'axes',
     title: t`Which axes`,
     state: axes,
-    height: [3185, 1960, 1770],
+    height: [3200, 1945, 1760],
     load: async () => ({ View: (await import('./axes/view')).Axes }),
   },
   {
@@ -129,7 +129,7 @@ const SOURCES: Source[] = [
     title: t`Backward`,
     formulas: true,
     state: { ...backward, g },
-    height: [4115, 1845, 1815],
+    height: [4115, 1845, 1750],
     load: async () => ({ View: (await import('./backward/view')).Backward }),
   },
   {
@@ -144,7 +144,7 @@ const SOURCES: Source[] = [
     id: 'model',
     title: t`A small trained model`,
     state: model,
-    height: [4560, 2850, 2850],
+    height: [4620, 2875, 2875],
     load: async () => ({ View: (await import('./model/view')).SmallModel }),
   },
   {
@@ -163,7 +163,7 @@ const SOURCES: Source[] = [
     id: 'lab',
     title: t`The lab`,
     state: lab,
-    height: [4240, 2240, 2255],
+    height: [4390, 2320, 2330],
     load: async () => ({ View: (await import('./lab/view')).LabChapter }),
   },
 ];

@@ -7,6 +7,7 @@ import { ready } from '../kernels/current';
 import type { Measurement } from '../kernels/kernels';
 import { t, Trans } from '../language/text';
 import { Button, ChapterLink, Failure, TextField } from '../ui/controls';
+import { Everything } from '../ui/route';
 import { FIRST_WEIGHTS, NORM_NAMES } from '../ui/names';
 import { DataTable, numberOrBlank, showNumbers } from '../ui/table';
 import { byLayer } from './by-layer';
@@ -86,20 +87,24 @@ export function Hero({ title, introduction }: { title: string; introduction: Com
             size, colour is direction.`}
         </p>
         <TextField label={t`Your own sentence`} item={state.text} />
-        <Button onClick={() => void saveHero(hero.current!, words?.verdict ?? '', sentence)}>
-          {t`Save this picture`}
-        </Button>
+        <Everything>
+          <Button onClick={() => void saveHero(hero.current!, words?.verdict ?? '', sentence)}>
+            {t`Save this picture`}
+          </Button>
+        </Everything>
       </div>
-      <details class="hero-hint">
-        <summary>{t`What is measured here`}</summary>
-        <p>
-          <Hint
-            milliseconds={tokens?.milliseconds}
-            bytes={bytesOf(sentence).length}
-            words={normWords(add, norm)}
-          />
-        </p>
-      </details>
+      <Everything>
+        <details class="hero-hint">
+          <summary>{t`What is measured here`}</summary>
+          <p>
+            <Hint
+              milliseconds={tokens?.milliseconds}
+              bytes={bytesOf(sentence).length}
+              words={normWords(add, norm)}
+            />
+          </p>
+        </details>
+      </Everything>
       {measured && <Numbers measured={measured} />}
     </header>
   );

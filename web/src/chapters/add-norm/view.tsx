@@ -37,11 +37,13 @@ export function AddNorm() {
         F(x) stands for the output of any sublayer: here it is set by hand, so it does not depend on
         x. The three charts of stage A share one scale, from −2 to 2. Inject Instability multiplies
         F(x) by ${INJECTED}: its bars burst out of their frame, and their labels show the values.`}</p>
-      <details>
-        <summary>{t`Type the values`}</summary>
-        <TextField label="x" item={state.x} />
-        <TextField label="F(x)" item={state.branch} hint={t`Five numbers from −1 to 1.`} />
-      </details>
+      <Everything>
+        <details>
+          <summary>{t`Type the values`}</summary>
+          <TextField label="x" item={state.x} />
+          <TextField label="F(x)" item={state.branch} hint={t`Five numbers from −1 to 1.`} />
+        </details>
+      </Everything>
       <h3>{t`Is x̂ the same after F × 10?`}</h3>
       <InjectionGuess />
       <TourPart part="comparison" name={t`x̂ compared`}>
@@ -167,7 +169,9 @@ function Controls() {
       >
         {unstable ? t`Reset Stability` : t`Inject Instability`}
       </Button>
-      <Button onClick={() => drawValues()}>{t`Draw new values`}</Button>
+      <Everything>
+        <Button onClick={() => drawValues()}>{t`Draw new values`}</Button>
+      </Everything>
       <Checkbox label={t`Enable Residual Connection`} item={state.residual} />
     </div>
   );
