@@ -283,7 +283,7 @@ TEST_F(ServeRunsTest, ListsWhatStaysWhileOthersAreRemoved) {
   EXPECT_EQ(complete, 200U);
 }
 
-/// Who can write below the folder cannot make the server read a file outside, at whatever moment.
+/// A process that swaps files and folders for links cannot make the server read a file outside.
 TEST_F(ServeRunsTest, FollowsNoLinkThatReplacesAFileOrFolder) {
   write("secret/config.json", R"({"secret":true})");
   const Server server(folder_, "--runs runs");

@@ -26,9 +26,8 @@ void Descriptor::close() {
   if (number_ >= 0) ::close(release());
 }
 
-OpenFile::OpenFile(const std::filesystem::path& file, Links links)
-    : OpenFile(Descriptor(
-          ::open(file.c_str(), kFileFlags | (links == Links::kRefuse ? O_NOFOLLOW : 0)))) {}
+OpenFile::OpenFile(const std::filesystem::path& file)
+    : OpenFile(Descriptor(::open(file.c_str(), kFileFlags))) {}
 
 OpenFile::OpenFile(const Descriptor& folder, const char* name)
     : OpenFile(Descriptor(::openat(folder.number(), name, kFileFlags | O_NOFOLLOW))) {}

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -8,8 +7,6 @@
 #include <vector>
 
 namespace addnorm::cli {
-
-enum class Links { kFollow, kRefuse };
 
 /// An open file descriptor; false if there is none.
 class Descriptor {
@@ -48,8 +45,8 @@ struct FileVersion {
 class OpenFile {
  public:
   OpenFile() = default;
-  OpenFile(const std::filesystem::path& file, Links links);
-  /// Opens an entry of an open folder. It may not be a link.
+  explicit OpenFile(const std::filesystem::path& file);
+  /// Opens an entry of an open folder. A link is not followed.
   OpenFile(const Descriptor& folder, const char* name);
 
   explicit operator bool() const { return static_cast<bool>(descriptor_); }
@@ -69,8 +66,8 @@ class OpenFile {
 
 /// Opens a folder; false if there is none.
 Descriptor open_folder(const std::filesystem::path& folder);
-/// Opens an entry of an open folder that is itself a folder and not a link. Everything opened below
-/// it stays below it, even if somebody replaces a folder of its path by a link meanwhile.
+/// Opens a folder in an open folder. A link is not followed. If a folder of the path is meanwhile
+/// replaced by a link, the open one remains the original.
 Descriptor open_folder(const Descriptor& folder, const char* name);
 
 /// Returns the names of the entries that may be folders, sorted. An entry that is removed meanwhile

@@ -22,36 +22,59 @@ constexpr const char* kConfig = "config.json";
 
 /// A folder is a run if it has a config.json.
 struct FoundRun {
-  std::string name;
   Descriptor folder;
   OpenFile config;
+
+  explicit FoundRun(Descriptor opened) : folder(std::move(opened)) {
+    if (folder) config = OpenFile(folder, kConfig);
+  }
+  explicit operator bool() const { return static_cast<bool>(config); }
 };
 
-/// Calls `use` with the runs, until it returns false. It holds only one run open at a time.
+std::string name_of(const fs::path& folder) {
+  std::error_code error;
+  return fs::canonical(folder, error).filename().string();
+}
+
+/// Opens the folder of --runs.
+FoundRun open_runs(const fs::path& folder) {
+  FoundRun top(open_folder(folder));
+  require(static_cast<bool>(top.folder), "--runs: {} cannot be read", folder.string());
+  return top;
+}
+
+/// Calls `use` with the name of each run and the run. Only one run is open at a time.
 template <typename Use>
-void for_each_run(const fs::path& path, const Use& use) {
-  const Descriptor top = open_folder(path);
-  require(static_cast<bool>(top), "--runs: {} cannot be read", path.string());
-  if (OpenFile config{top, kConfig}) {
-    std::error_code error;
-    use(FoundRun{fs::canonical(path, error).filename().string(), open_folder(path),
-                 std::move(config)});
-    return;
-  }
-  for (const std::string& outer_name : folder_names(top)) {
-    Descriptor outer = open_folder(top, outer_name.c_str());
-    if (!outer) continue;  // it was removed, or it is a link
-    if (OpenFile config{outer, kConfig}) {
-      if (!use(FoundRun{outer_name, std::move(outer), std::move(config)})) return;
+void for_each_run(const fs::path& folder, const Use& use) {
+  const FoundRun top = open_runs(folder);
+  if (top) return use(name_of(folder), top);
+  for (const std::string& outer_name : folder_names(top.folder)) {
+    const FoundRun outer(open_folder(top.folder, outer_name.c_str()));
+    if (!outer.folder) continue;  // it was removed, or it is a link
+    if (outer) {
+      use(outer_name, outer);
       continue;
     }
-    for (const std::string& name : folder_names(outer)) {
-      Descriptor inner = open_folder(outer, name.c_str());
-      OpenFile config = inner ? OpenFile(inner, kConfig) : OpenFile();
-      if (!config) continue;
-      if (!use(FoundRun{outer_name + "/" + name, std::move(inner), std::move(config)})) return;
+    for (const std::string& name : folder_names(outer.folder)) {
+      const FoundRun inner(open_folder(outer.folder, name.c_str()));
+      if (inner) use(outer_name + "/" + name, inner);
     }
   }
+}
+
+/// Returns a run that for_each_run() would give this name; false if there is none.
+FoundRun find_run(const fs::path& folder, const std::string& name) {
+  const auto open = [](const FoundRun& parent, const std::string& entry) {
+    const bool is_entry =
+        !entry.empty() && entry != "." && entry != ".." && entry.find('/') == std::string::npos;
+    return FoundRun(is_entry ? open_folder(parent.folder, entry.c_str()) : Descriptor());
+  };
+  FoundRun top = open_runs(folder);
+  if (top) return name == name_of(folder) ? std::move(top) : FoundRun(Descriptor());
+  const std::size_t slash = name.find('/');
+  FoundRun outer = open(top, name.substr(0, slash));
+  if (slash == std::string::npos) return outer;
+  return outer || !outer.folder ? FoundRun(Descriptor()) : open(outer, name.substr(slash + 1));
 }
 
 /// The last lines of their kinds in a part of metrics.jsonl; null if there is none.
@@ -138,13 +161,9 @@ std::optional<FilePath> parse_file_path(std::string_view path) {
 }
 
 HttpAnswer file_answer(const fs::path& folder, const FilePath& path, const HttpRequest& request) {
-  HttpAnswer answer = http_error(404, request);
-  for_each_run(folder, [&](const FoundRun& run) {
-    if (run.name != path.name) return true;
-    answer = rest_answer(OpenFile(run.folder, (path.file + ".jsonl").c_str()), request);
-    return false;
-  });
-  return answer;
+  const FoundRun run = find_run(folder, path.name);
+  if (!run) return http_error(404, request);
+  return rest_answer(OpenFile(run.folder, (path.file + ".jsonl").c_str()), request);
 }
 
 }  // namespace
@@ -213,13 +232,11 @@ void RunFolders::update(const std::string& name, const Descriptor& folder, const
 HttpAnswer RunFolders::list() {
   std::map<std::string, Run> runs;
   std::vector<const Run*> order;
-  for_each_run(folder_, [&](const FoundRun& found) {
-    Run& run = runs[found.name];
-    if (const auto known = known_.find(found.name); known != known_.end())
-      run = std::move(known->second);
-    update(found.name, found.folder, found.config, run);
+  for_each_run(folder_, [&](const std::string& name, const FoundRun& found) {
+    Run& run = runs[name];
+    if (const auto known = known_.find(name); known != known_.end()) run = std::move(known->second);
+    update(name, found.folder, found.config, run);
     order.push_back(&run);
-    return true;
   });
   known_ = std::move(runs);  // its nodes stay where they are
   std::ranges::stable_sort(order, std::ranges::greater(),

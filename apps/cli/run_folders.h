@@ -41,7 +41,7 @@ class RunFolders {
   std::optional<HttpAnswer> answer(const HttpRequest& request);
 
  private:
-  /// What is known about a run.
+  /// The contents of a run's files when they were last read.
   struct Run {
     FileVersion config_version;
     io::Json config;

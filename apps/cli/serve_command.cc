@@ -47,14 +47,14 @@ bool leaves_folder(const fs::path& path) {
 /// Opens the file itself, or its compressed form if the request accepts it.
 OpenFile open_file(const fs::path& file, const HttpRequest& request, HttpAnswer& answer) {
   for (const auto& [coding, extension] : {std::pair{"br", ".br"}, {"gzip", ".gz"}}) {
-    OpenFile compressed(fs::path(file) += extension, Links::kFollow);
+    OpenFile compressed(fs::path(file) += extension);
     if (!compressed) continue;
     answer.headers["Vary"] = "Accept-Encoding";
     if (!accepts_coding(request.accept_encoding, coding)) continue;
     answer.headers["Content-Encoding"] = coding;
     return compressed;
   }
-  return {file, Links::kFollow};
+  return OpenFile(file);
 }
 
 /// Returns the file of a path, which is inside the folder; empty if the path leads out of it.

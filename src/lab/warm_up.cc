@@ -6,8 +6,8 @@ namespace {
 
 constexpr std::size_t kTrainingSteps = 300;
 constexpr std::size_t kWarmUpSteps = 150;
-/// Of eight rates from 0.001 to 0.012, 12 layers of pre-norm without warm-up reach the lowest loss
-/// at this one. docs/theory.md lists the losses, and the rates at which post-norm trains.
+/// The learning rate of eight, from 0.001 to 0.012, at which 12 layers of pre-norm without warm-up
+/// reach the lowest loss. docs/theory.md lists the losses, and the rates at which post-norm trains.
 constexpr double kWarmUpLearningRate = 6e-3;
 
 std::vector<TrainingCurve> warm_up_plan(const FigureOptions& options) {

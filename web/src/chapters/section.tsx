@@ -26,7 +26,6 @@ export function ChapterSection({ chapter, number }: ChapterSectionProps) {
   const view = ready.value ? chapter.view.value : undefined;
   const element = useNear<HTMLElement>(ready.value, () => void chapter.load());
   const uses = useMemo(() => new FirstUses(), []);
-  const isChanged = Object.values(state).some(({ text, initialText }) => text !== initialText);
   const reset = () => {
     resetState(state);
     view?.reset?.();
@@ -56,9 +55,7 @@ export function ChapterSection({ chapter, number }: ChapterSectionProps) {
               />
             </Everything>
           )}
-          {(isChanged || route.value === 'everything') && (
-            <Button onClick={reset}>{t`Reset chapter`}</Button>
-          )}
+          <ResetChapter state={state} onClick={reset} />
         </div>
       </div>
       <Failure text={chapter.problem.value} />
@@ -84,4 +81,17 @@ export function ChapterSection({ chapter, number }: ChapterSectionProps) {
  * would stay in memory as long as the page is open. */
 function Shown({ View }: { View: FunctionComponent }) {
   return <View />;
+}
+
+interface ResetChapterProps {
+  state: Chapter['source']['state'];
+  onClick(): void;
+}
+
+/** The button that resets a chapter. The short route shows it once there is something to reset. It
+ * is a component of its own, because it is drawn again at every change of the state. */
+function ResetChapter({ state, onClick }: ResetChapterProps) {
+  const isShown =
+    route.value === 'everything' || Object.values(state).some(({ isChanged }) => isChanged);
+  return isShown ? <Button onClick={onClick}>{t`Reset chapter`}</Button> : null;
 }

@@ -46,6 +46,9 @@ export class Item<T, F extends Field<T> = Field<T>> {
   get initialText(): string {
     return this.field.write(this.field.initial);
   }
+  get isChanged(): boolean {
+    return this.text !== this.initialText;
+  }
 }
 
 export type Items<F extends Record<string, Field<any>>> = {
@@ -86,8 +89,8 @@ export function resetState(state: Record<string, Item<any, any>>): void {
 /** The values that differ from their initial ones, as the query of a link. */
 function changed(isKept: (field: Field<unknown>) => boolean): string {
   const query = new URLSearchParams();
-  for (const [key, { text, initialText, field }] of items) {
-    if (text !== initialText && isKept(field)) query.set(key, text);
+  for (const [key, item] of items) {
+    if (item.isChanged && isKept(item.field)) query.set(key, item.text);
   }
   return query.toString().replaceAll('%2C', ',');
 }

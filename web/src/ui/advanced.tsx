@@ -1,4 +1,4 @@
-// Content for readers who want more, folded until they ask for it.
+// Folded content, which a reader opens to see more.
 
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
@@ -18,9 +18,7 @@ interface AdvancedProps {
 
 /** Folded content. Presentations and printed pages show it. */
 export function Advanced({ title, heading, state = [], children }: AdvancedProps) {
-  const [open, setOpen] = useState(() =>
-    state.some(({ text, initialText }) => text !== initialText),
-  );
+  const [open, setOpen] = useState(() => state.some(({ isChanged }) => isChanged));
   const always = presenting.value || printedPart.value !== undefined;
   const Title = heading ? 'h3' : 'span';
   return (

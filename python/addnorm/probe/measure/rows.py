@@ -17,7 +17,7 @@ MOST_ROW_VALUES = 2**24  # the most values of one tensor that are measured
 class Sampled(NamedTuple):
     """The values of the measured rows, [sequences, tokens, features], and the stride between their tokens."""
     rows: Tensor
-    stride: Optional[int]  # None if the rows are not tokens
+    stride: Optional[int]  # the distance of two sampled tokens; None: the rows are not tokens
 
     @property
     def are_tokens(self) -> bool:

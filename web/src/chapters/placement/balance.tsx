@@ -1,4 +1,4 @@
-// What speaks for and against post-norm and pre-norm, measured on the stacks of the charts.
+// The arguments for and against post-norm and pre-norm, measured on the stacks of the charts.
 
 import type { StackMeasurement } from '../../kernels/kernels';
 import { t } from '../../language/text';
