@@ -44,7 +44,7 @@ std::optional<Odd> odd_one_out(const std::vector<Measured>& all, const Alike& is
   for (const Measured& one : all) {
     const auto alike = std::ranges::count_if(
         all, [&](const Measured& other) { return is_alike(one.value, other.value); });
-    if (static_cast<std::size_t>(alike) + 1 == all.size()) continue;  // a peer: like all but one
+    if (static_cast<std::size_t>(alike) + 1 == all.size()) continue;  // only one differs from it
     if (alike > 1 || odd != nullptr) return std::nullopt;
     odd = &one;
   }
@@ -106,7 +106,7 @@ Finding changed_stream(const Passage& passage) {
                       : fmt::format("reads {:.2f}·s{}, where s is the previous sublayer's sum{}",
                                     passage.from_sum, norm,
                                     reads_norm ? " and h the output of its norm" : ""),
-          .because = "the sum of the previous sublayer, which the other sublayers read",
+          .because = "the previous sublayer's sum, as in the other sublayers",
           .fix = reads_previous_input
                      ? "pass the previous sublayer's sum to this sublayer"
                      : "look between the previous sublayer and this one for a factor, a second "
@@ -150,7 +150,7 @@ void find_gated_streams(const Subject& subject, Findings& findings) {
                              *fit.stream_gain),
          .because = "x + g ⊙ f: a gate multiplies the branch alone, so that the stream keeps what "
                     "earlier layers added",
-         .fix = "multiply the branch before it is added",
+         .fix = "multiply the branch by the gate, before the sum; leave the stream as it is",
          .measured = *fit.stream_gain,
          .expected = 1});
   });

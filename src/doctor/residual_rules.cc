@@ -13,8 +13,8 @@ namespace {
 
 using probe::SumFit;
 
-/// Tolerance of a fitted factor. bfloat16 rounds each value by up to 1 in 256, so a factor fitted
-/// to a thousand values has an error of 2e-4. Bugs change factors by about 1.
+/// Tolerance of a fitted factor, relative above 1. In bfloat16 the fit has an error of 0.01
+/// (docs/doctor.md).
 constexpr double kTolerance = 0.05;
 
 /// Returns false for an unknown number.
@@ -22,8 +22,7 @@ bool is_near(std::optional<double> value, double expected) {
   return value && std::abs(*value - expected) <= kTolerance * std::max(1.0, std::abs(expected));
 }
 
-/// Whether the part of a sum that is neither stream nor branch is larger than rounding explains.
-/// Its factors are then meaningless.
+/// Returns the fitted sum, such as "s = 1.00·x + 0.50·f", without factors below 0.005.
 std::string formula(const SumFit& fit) {
   std::string text = "s =";
   const auto add = [&](double factor, const char* what) {
@@ -38,18 +37,22 @@ std::string formula(const SumFit& fit) {
   return text;
 }
 
-constexpr std::size_t kLeastSums = 3;  // sums whose factors the data determine
+/// The least number of sums with a known stream factor for scales_every_residual(). usual_skip()
+/// needs one more.
+constexpr std::size_t kLeastSums = 3;
 
-/// Whether the stream's factor is unknown in most sums. If a norm reads
-/// another norm's output, the two cannot be distinguished.
+/// Whether the stream's factor is unknown in at least three quarters of the sums. If a norm reads
+/// another norm's output, its input and output are almost proportional, so the fit cannot determine
+/// both factors.
 bool hides_most_streams(const Subject& subject, std::size_t known) {
   std::size_t sums = 0;
   for_sums(subject, [&](const ProfileEntry&, const SumFit&) { ++sums; });
   return 4 * known <= sums;
 }
 
-/// Whether every stream enters its sum with a factor other than 1. This is a design, for example if
-/// x and f are weighted by depth.
+/// Whether the stream's factor is neither 0 nor 1 in every sum where it is known, and is known in
+/// kLeastSums sums or in no more than a quarter of all. Such factors are a design, for example
+/// weights that depend on depth.
 bool scales_every_residual(const Subject& subject) {
   std::size_t sums = 0;
   bool all = true;
@@ -63,7 +66,8 @@ bool scales_every_residual(const Subject& subject) {
 
 using Factors = std::vector<std::optional<double>>;
 
-/// Returns the factor that at least `least` of all have, or 1 if there is none.
+/// Returns a factor that `least` or more of `all` share within the tolerance, or 1 if there is
+/// none.
 double common_factor(const Factors& all, std::size_t least) {
   for (const std::optional<double>& factor : all) {
     if (!factor) continue;
@@ -74,8 +78,9 @@ double common_factor(const Factors& all, std::size_t least) {
   return 1;
 }
 
-/// Returns the factor of the stream in three quarters of the sums, such as DeepNorm's α, or 1 if
-/// there is none.
+/// Returns the stream's factor, such as DeepNorm's α, that three quarters of the sums with a known
+/// factor other than 0 share. Returns 1 if there is none, or if there are fewer than four such
+/// sums.
 double usual_skip(const Subject& subject) {
   Factors factors;
   for_sums(subject, [&](const ProfileEntry&, const SumFit& fit) {
@@ -95,8 +100,9 @@ void report_skip(const Subject& subject, const Site& site, const SumFit& fit, do
                   .expected = skip};
   if (is_near(fit.from_earlier, skip)) {
     finding.rule = "sublayer-input";
-    finding.what = fmt::format("x′ is added, the input of the sublayer before: {}", formula(fit));
-    finding.fix = "add the sum of the sublayer before; look for a variable that was not updated";
+    finding.what =
+        fmt::format("x′, the previous sublayer's input, is added instead of x: {}", formula(fit));
+    finding.fix = "add this sublayer's own input x; look for a variable that was not updated";
   } else if (is_near(factor, 0) && is_near(fit.from_before, skip)) {
     if (model::family_facts(subject.profile.model.model_type).has_normalized_stream) return;
     finding.rule = "norm-over-stream";
@@ -115,14 +121,15 @@ void report_skip(const Subject& subject, const Site& site, const SumFit& fit, do
     finding.rule = "residual-factor";
     const bool is_design = is_near(factor, usual) || scales_every_residual(subject);
     if (skip == 1 && is_design) finding.severity = Severity::kNote;
-    finding.what = fmt::format("the stream enters the sum times {:.3g}: {}", factor, formula(fit));
+    finding.what =
+        fmt::format("the stream's factor in the sum is {:.3g}: {}", factor, formula(fit));
     finding.fix = "check the factor of the residual and the code between x and the sum";
   }
   findings.push_back(std::move(finding));
 }
 
-/// Whether this is the first sum of a network and has no norm after it, unlike others: Keel gives
-/// this sum no factor.
+/// Whether this is the network's first sum and has no norm after it, while other sums have one. The
+/// placement KEEL does not scale the stream in this sum.
 bool begins_before_norms(const Subject& subject, Site site) {
   const auto is_after = [](const ProfileEntry& e) { return e.site.point == Point::kAfter; };
   const bool is_first = site.layer == 0 && site.sublayer == SublayerKind::kAttention;
@@ -134,8 +141,8 @@ bool begins_before_norms(const Subject& subject, Site site) {
 void report_missing_factor(const Site& site, const SumFit& fit, double usual, Findings& findings) {
   findings.push_back({.rule = "residual-factor",
                       .site = site,
-                      .what = fmt::format("the stream enters the sum times 1: {}", formula(fit)),
-                      .because = fmt::format("s = {:.3g}·x + f, as most sublayers", usual),
+                      .what = fmt::format("the stream's factor in the sum is 1: {}", formula(fit)),
+                      .because = fmt::format("s = {:.3g}·x + f, as in most sublayers", usual),
                       .fix = "multiply the residual by the same factor as the others",
                       .measured = *fit.from_x,
                       .expected = usual});
@@ -158,7 +165,8 @@ bool is_in(const std::vector<bool>& layers, const Site& site) {
   return site.layer < layers.size() && layers[site.layer];
 }
 
-/// Returns the position of a layer among the layers of its module: a Conformer's block has three.
+/// Returns the index of a layer within its module. One module can be several layers of the profile:
+/// a Conformer block is three.
 std::size_t place_in_module(const Subject& subject, std::size_t layer) {
   const std::vector<std::string>& modules = subject.profile.model.layer_modules;
   std::size_t place = 0;
@@ -167,9 +175,10 @@ std::size_t place_in_module(const Subject& subject, std::size_t layer) {
   return place;
 }
 
-/// Returns the factor of most branches of a kind, at the same place in their module. It may differ
-/// from 1 by design: a residual multiplier, or two feed-forwards of one half. Returns 1 if most
-/// have no factor or are subtracted.
+/// Returns the factor that most branches of this kind share at the same place in their modules, or
+/// in all places if this place has one branch alone. It may differ from 1 by design: a residual
+/// multiplier, or the ½ of a Conformer's feed-forwards. Returns 1 if there is none, or if it is not
+/// positive.
 double usual_gain(const Subject& subject, const Site& site) {
   const std::size_t place = place_in_module(subject, site.layer);
   Factors here, of_kind;
@@ -214,8 +223,9 @@ void find_wrong_inputs(const Subject& subject, Findings& findings) {
   });
 }
 
-/// Relative tolerance of a gradient factor. Norms of small rows blur its fit.
-constexpr double kMostBlurred = 0.1;
+/// Relative tolerance of a fitted gradient factor. The fit is less exact where a norm reads rows of
+/// few features.
+constexpr double kGradientTolerance = 0.1;
 
 void find_detached_parts(const Subject& subject, Findings& findings) {
   for_sums(subject, [&](const ProfileEntry& sum, const SumFit& fit) {
@@ -224,7 +234,9 @@ void find_detached_parts(const Subject& subject, Findings& findings) {
       findings.push_back(
           {.rule = "residual-detached",
            .site = sum.site,
-           .what = fmt::format("no gradient passes along {:.0f} of the lanes before it", detached),
+           .what = fmt::format(
+               "no gradient flows back from the sum to {:.0f} of the lanes that it reads",
+               detached),
            .because = "X′ = A·X + b ⊗ f, so ∂X contains Aᵀ·∂X′",
            .fix = "look for detach(), .data or no_grad() between the lanes and the sum",
            .measured = detached,
@@ -240,7 +252,8 @@ void find_detached_parts(const Subject& subject, Findings& findings) {
       if (!has || !gets || is_near(gets, *has)) continue;
       const double forward = *has, backward = *gets;
       const bool is_cut = std::abs(backward) < kTolerance;
-      if (!is_cut && std::abs(backward - forward) < kMostBlurred * std::abs(forward)) continue;
+      if (!is_cut && std::abs(backward - forward) < kGradientTolerance * std::abs(forward))
+        continue;
       const std::string passed = fmt::format("∂{} contains {:.3g}·∂s", symbol, backward);
       findings.push_back(
           {.rule = is_cut ? rule : "gradient-factor",
@@ -257,25 +270,25 @@ void find_detached_parts(const Subject& subject, Findings& findings) {
   });
 }
 
-/// The least factor of a norm's output in a sum that counts as a residual inside the sublayer.
+/// If the factor of the norm's output h is above this, h counts as a residual inside the sublayer.
 constexpr double kLeastInner = 0.25;
 
 namespace {
 
 Finding residual_twice(const Subject& subject, const Site& site, const SumFit& fit, double skip) {
-  return {.rule = "residual-twice",
-          .severity = Severity::kBroken,
-          .site = site,
-          .what = fmt::format("the norm's output h is added in addition to the stream: {}",
-                              formula(fit)),
-          .because = fmt::format("s = {:.3g}·x + f{}", skip, by_placement(subject)),
-          .fix = "remove the residual inside the sublayer: the sum around it adds the stream",
-          .measured = *fit.from_before,
-          .expected = 0};
+  return {
+      .rule = "residual-twice",
+      .severity = Severity::kBroken,
+      .site = site,
+      .what = fmt::format("the norm's output h is added as well as the stream: {}", formula(fit)),
+      .because = fmt::format("s = {:.3g}·x + f{}", skip, by_placement(subject)),
+      .fix = "remove the residual inside the sublayer: the sum around it adds the stream",
+      .measured = *fit.from_before,
+      .expected = 0};
 }
 
-/// Reports a branch whose factor is not the placement's. A factor of most sublayers of this kind is
-/// a design.
+/// Reports a branch whose factor differs from the placement's or, if that is 1, from the factor
+/// that most sublayers of this kind share. A shared factor other than the placement's is a note.
 void report_branch_factor(const Subject& subject, const Site& site, const SumFit& fit, double gain,
                           Findings& findings) {
   const double usual = gain == 1 ? usual_gain(subject, site) : gain;
@@ -285,13 +298,14 @@ void report_branch_factor(const Subject& subject, const Site& site, const SumFit
       {.rule = "branch-factor",
        .severity = is_design ? Severity::kNote : Severity::kBroken,
        .site = site,
-       .what = fmt::format("the branch enters the sum times {:.3g}: {}", *fit.from_branch,
+       .what = fmt::format("the branch's factor in the sum is {:.3g}: {}", *fit.from_branch,
                            formula(fit)),
        .because = is_design || usual == gain
                       ? fmt::format("s = x + {:.3g}·f{}", gain, by_placement(subject))
-                      : fmt::format("s = x + {:.3g}·f, as most sublayers of its kind", usual),
-       .fix = "check the code between the branch and the sum: a scale, a second add; declare a "
-              "learned gain to the probe with recipe={\"placement\": \"layerscale\"}",
+                      : fmt::format("s = x + {:.3g}·f, as in most sublayers of its kind", usual),
+       .fix =
+           "look for a factor or a second addition between the branch and the sum; if the gain is "
+           "learned, pass recipe={\"placement\": \"layerscale\"}",
        .measured = *fit.from_branch,
        .expected = is_design ? gain : usual});
 }
@@ -323,8 +337,8 @@ void find_wrong_sums(const Subject& subject, Findings& findings) {
 
 namespace {
 
-/// If most sums do not fit the model, reports once that the network is not understood and no single
-/// sum.
+/// If most sums do not fit the model, adds one finding about the network and returns true. The
+/// caller then reports no single sum.
 bool is_not_understood(const Subject& subject, Findings& findings) {
   std::size_t sums = 0, unexplained = 0;
   double most = 0;
@@ -343,8 +357,8 @@ bool is_not_understood(const Subject& subject, Findings& findings) {
        .what = fmt::format("{} of {} sums are not skip·x + gain·f: up to {:.0f} % of a sum is "
                            "neither stream nor branch",
                            unexplained, sums, 100 * most),
-       .because =
-           "the doctor models a single stream of residual sums; it says nothing about others",
+       .because = "the doctor models each sum as skip·x + gain·f of one stream; it does not judge "
+                  "other sums",
        .fix = "name the modules for the probe: layers=, attention=, feed_forward=",
        .measured = static_cast<double>(unexplained) / static_cast<double>(sums)});
   return true;

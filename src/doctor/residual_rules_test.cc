@@ -131,10 +131,10 @@ TEST(Rules, TakeAFactorOfThreeQuartersOfTheSumsForUsual) {
   };
   constexpr auto* kNotUsual = "residual-factor, layer 1, feed-forward: s = 1·x + f";
   EXPECT_EQ(judged(3, 1),
-            "residual-factor, layer 3, feed-forward: s = 1.7·x + f, as most sublayers");
+            "residual-factor, layer 3, feed-forward: s = 1.7·x + f, as in most sublayers");
   EXPECT_EQ(judged(2, 1), kNotUsual) << "three sums are too few";
   EXPECT_EQ(judged(6, 2),
-            "residual-factor, layer 7, feed-forward: s = 1.7·x + f, as most sublayers");
+            "residual-factor, layer 7, feed-forward: s = 1.7·x + f, as in most sublayers");
   EXPECT_EQ(judged(5, 2), "residual-factor, layer 4, feed-forward: s = 1·x + f");
 }
 
@@ -208,9 +208,9 @@ TEST(Rules, SayASumAsItsFormula) {
     sum_at(subject, 0, kAttention) = fit;
     return findings_of(find_wrong_sums, subject).at(0).what;
   };
-  EXPECT_EQ(said({.from_x = 0.5}), "the stream enters the sum times 0.5: s = 0.50·x");
+  EXPECT_EQ(said({.from_x = 0.5}), "the stream's factor in the sum is 0.5: s = 0.50·x");
   EXPECT_EQ(said({.from_x = -0.5, .from_branch = -1}),
-            "the stream enters the sum times -0.5: s = −0.50·x − 1.00·f");
+            "the stream's factor in the sum is -0.5: s = −0.50·x − 1.00·f");
   EXPECT_EQ(said({.from_x = 0.0049, .from_before = 0.0051, .from_earlier = 0.3}),
             "the stream is not added to the branch: s = 0.30·x′ + 0.01·h");
 }

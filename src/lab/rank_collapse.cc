@@ -4,7 +4,7 @@
 namespace addnorm::lab {
 namespace {
 
-/// The tolerance of a cosine, ±0.06.
+/// 1 + the tolerance of a cosine: StackSample::predicted() subtracts the 1.
 constexpr double kCosineFactor = 1.06;
 
 Check collapses(const char* claim, const char* source, const Series& cosine, std::size_t layer) {
@@ -21,17 +21,17 @@ Check collapses(const char* claim, const char* source, const Series& cosine, std
 
 FigureResult rank_collapse(const FigureOptions& options) {
   Panel uniform{
-      .title = msg("Token similarity where attention averages"),
+      .title = msg("Token similarity with uniform attention"),
       .x = {msg("layer")},
       .y = {.label = msg("mean cosine of two tokens"), .bounds = {{-1, 1}}},
-      .caption = msg("0: tokens have nothing in common; 1: all tokens point the same way, and no "
-                     "later layer can tell them apart. Queries are 0, as the theory assumes.")};
-  Panel chosen{.title = msg("Token similarity where attention selects"),
+      .caption =
+          msg("0: two tokens are orthogonal on average; 1: all tokens have the same direction. The "
+              "query weights are 0, as the theory assumes, so attention is uniform.")};
+  Panel chosen{.title = msg("Token similarity with random query weights"),
                .x = {msg("layer")},
                .y = {.label = msg("mean cosine of two tokens"), .bounds = {{-1, 1}}},
-               .caption = msg(
-                   "Queries are drawn like all other weights. The theory's averages no longer hold "
-                   "exactly.")};
+               .caption = msg("The query weights are random, like all other weights. Attention is "
+                              "then not uniform, so the theory has no exact prediction.")};
   FigureResult result;
   for (const std::string& name : options.placements) {
     theory::WideStack stack = wide_stack(parse_placements(name, options.layers[0]), options.width);
@@ -41,18 +41,20 @@ FigureResult rank_collapse(const FigureOptions& options) {
     stack.queries = theory::Queries::kDrawn;
     chosen.measured.push_back(StackSample(stack, options).measured(Quantity::kTokenCosine, name));
     if (name == "plain") {
-      result.checks.push_back(
-          collapses(msg("plain: without a skip, a single average makes all tokens alike"),
-                    "docs/theory.md", uniform.measured.back(), 1));
-      result.checks.push_back(collapses(
-          msg("plain: where attention selects, three layers make all tokens nearly alike"),
-          msg("after Dong et al. 2021"), chosen.measured.back(), 3));
+      result.checks.push_back(collapses(msg("plain: without a skip, one layer of uniform attention "
+                                            "gives all tokens the same direction"),
+                                        "docs/theory.md", uniform.measured.back(), 1));
+      result.checks.push_back(collapses(msg("plain: with random query weights, three layers give "
+                                            "all tokens nearly the same direction"),
+                                        msg("after Dong et al. 2021"), chosen.measured.back(), 3));
     } else if (name == "scaled-branch") {
-      result.checks.push_back({.claim = msg("scaled-branch: 1/√L keeps tokens apart at any depth"),
-                               .source = "Noci et al. 2022",
-                               .measured = uniform.measured.back().y.back(),
-                               .low = 0,
-                               .high = 0.5});
+      result.checks.push_back(
+          {.claim = msg(
+               "scaled-branch: a gain of 1/√L keeps the last layer's token similarity below 0.5"),
+           .source = "Noci et al. 2022",
+           .measured = uniform.measured.back().y.back(),
+           .low = 0,
+           .high = 0.5});
     }
   }
   result.panels = {uniform, chosen};

@@ -6,8 +6,9 @@ namespace {
 
 constexpr std::size_t kTrainingSteps = 300;
 constexpr std::size_t kWarmUpSteps = 150;
-/// The learning rate of eight, from 0.001 to 0.012, at which 12 layers of pre-norm without warm-up
-/// reach the lowest loss. docs/theory.md lists the losses, and the rates at which post-norm trains.
+/// The learning rate with the lowest loss for 12 layers of pre-norm without warm-up, among eight
+/// rates from 0.001 to 0.012. docs/theory.md lists the losses, and the rates at which post-norm
+/// trains.
 constexpr double kWarmUpLearningRate = 6e-3;
 
 std::vector<TrainingCurve> warm_up_plan(const FigureOptions& options) {
@@ -38,8 +39,8 @@ FigureResult warm_up(const FigureOptions& options) {
        .x = {msg("layers"), AxisScale::kLog},
        .y = {msg("loss after training, nats per byte")},
        .caption = msg("Validation loss after {} steps at a learning rate of {}, constant from "
-                      "the first step or warmed up over {} steps. A model whose loss equals that "
-                      "of byte frequencies alone has learned nothing about the order of bytes.",
+                      "the first step or warmed up over {} steps. A model on the line "
+                      "“byte frequencies alone” has learned nothing about the order of bytes.",
                       kTrainingSteps, kWarmUpLearningRate, kWarmUpSteps),
        .measured = trained.losses(),
        .predicted = {trained.unigram_curve()}}};

@@ -14,7 +14,7 @@ void AddNorm<T>::forward(ResidualStream<T>& stream, Sublayer<T>& branch, const P
   const ScopedTimer timer(Cost::kAddNorm);
   resize(pass.rows());
 
-  // h = before(x). With several lanes, x is the mix z = a·R(X) that the sublayer reads: placement.h
+  // h = before(x). With several lanes, x is the mix z = a·R(X) of them (see placement.h).
   ResidualStream<T>& x = stream_site().read(stream, pass);
   if (before_) before_->forward(x, h_, pass);
   x_ = x.value();
@@ -55,11 +55,11 @@ void AddNorm<T>::backward(StreamGradient<T>& gradient, Sublayer<T>& branch, cons
   }
   observe_gradient(Point::kSum, gradient.all(), pass);
 
-  // du, and the two factors of skip ⊙ residual, which is the part of dx that bypasses F
+  // du (in `df` so far), and residual and skip, whose product is the part of dx that bypasses F
   auto [df, residual, skip, dx] = stream_site().write_backward(gradient, pass);
   Matrix<T>& d_branch = pass.memory().d_branch;
 
-  // df from du, which is in `df` so far: they are equal if u is f
+  // df from du. `df` still holds du here; the two are equal if u is f.
   Matrix<Value>& dx_of_u = pass.memory().d_update;
   const bool changed = !update_.is_branch(pass);
   if (changed) {
@@ -81,8 +81,9 @@ void AddNorm<T>::backward(StreamGradient<T>& gradient, Sublayer<T>& branch, cons
   dh.resize(x_.rows, x_.cols);
   branch.backward(input_, df, dh, pass);
 
-  // dx = skip ⊙ residual + (dh through `before`) + (du through x, if the update reads x).
-  // With several lanes, read_backward() takes dx on to the lanes and to the coefficients.
+  // dx = skip ⊙ residual + (dh passed back through `before`) + (du passed back to x through the
+  // update). With several lanes, read_backward() propagates dx to the lanes and to the coefficients
+  // of the mixes.
   if (before_) {
     observe_gradient(Point::kBefore, dh.view(), pass);
     before_->backward({.s = x_, .dy = dh, .d_residual = residual, .skip = skip, .dx = dx}, pass);
@@ -104,7 +105,7 @@ AddNorm<T>::AddNorm(const Placement& placement, const AddNormOptions& options)
       update_(placement, {options.depth, options.sublayer, options.lanes}, options.d_model) {
   require(options.d_model > 0, "add_norm: d_model is 0, must be at least 1");
   require(options.depth.layer >= 1 && options.depth.layer <= options.depth.layers,
-          "add_norm: layer {} of {} does not exist; layers count from 1", options.depth.layer,
+          "add_norm: layer {} of {} does not exist; layers are counted from 1", options.depth.layer,
           options.depth.layers);
   const Place place{options.depth, options.sublayer, options.lanes};
   if (placement.lanes.several()) {

@@ -220,7 +220,7 @@ TEST(Stack, RefusesSizesThatMakeNothing) {
   const BlockPlacement pre = parse_placements("pre", 1).front();
   EXPECT_THROW(Block<float>({.d_model = 8, .n_heads = 2}, pre, {}), Error) << "no d_ff";
   EXPECT_THROW(Block<float>({.d_ff = 8}, pre, {}), Error) << "no d_model";
-  EXPECT_THROW(Block<float>(small_block(), pre, {.layer = 0}), Error) << "layers count from 1";
+  EXPECT_THROW(Block<float>(small_block(), pre, {.layer = 0}), Error) << "layers are counted from 1";
   EXPECT_THROW(Block<float>(small_block(), pre, {.layer = 3, .layers = 2}), Error);
 }
 

@@ -21,8 +21,11 @@ struct AddNormOptions {
   NormOptions norm = {};  ///< for all its norms
   Affine affine = Affine::kGammaBeta;
   double dropout = 0;  ///< probability, on the branch
-  Depth depth = {};    ///< for factors and dropout's random numbers; different in each layer
-  SublayerKind sublayer = SublayerKind::kAttention;  ///< likewise, and for probes
+  /// The place in the stack, unique to each layer. It selects the placement's factors, if they
+  /// depend on depth, and dropout's random numbers.
+  Depth depth = {};
+  /// The kind of F. It selects dropout's random numbers, and names the place for probes.
+  SublayerKind sublayer = SublayerKind::kAttention;
   std::size_t lanes = 1;  ///< number of lanes of the stream that it reads
 };
 
@@ -30,9 +33,10 @@ struct AddNormOptions {
 ///
 ///     h = before(x);  f = inside(F(h));  s = skip ⊙ x + gain ⊙ dropout(u);  y = after(s)
 ///
-/// For most placements u is f. A stream of several lanes has x = a·R(X) and s = A·X + b ⊗
-/// dropout(u), and `after` normalizes its first lane. If F reads several mixes, x and h have the
-/// rows of all mixes, one mix after the other; each mix has a `before` of its own.
+/// For most placements u is f. If the stream has several lanes X, then x = a·R(X) and s = A·X + b ⊗
+/// dropout(u) (see Placement), and `after` normalizes the first lane of s. F may read several mixes
+/// of the lanes, one for each row of a. Then x and h stack the rows of all mixes, and each mix has
+/// its own `before`.
 ///
 /// Keeps what backward needs, except x: the caller must keep x's values until backward. Each
 /// backward must follow its forward.
@@ -87,9 +91,11 @@ class AddNorm {
   UpdateStep<T> update_;
   std::optional<LaneSite<T>> lanes_;  // replaces one_lane_ if there are several lanes
 
-  MatrixView<const Value> x_;      // z if there are several lanes
-  MatrixView<const T> input_, u_;  // of F: h, or x
-  Matrix<T> h_, branch_, f_;       // without `before`, h is x converted to T, if x has another type
+  MatrixView<const Value> x_;  // z if there are several lanes
+  MatrixView<const T> input_;  // F's input: h, or x without `before`
+  MatrixView<const T> u_;
+  Matrix<T> h_, branch_,
+      f_;  // without `before`, h_ holds x converted to T, or nothing if x is of T
   Matrix<Value> y_;
 };
 

@@ -9,13 +9,13 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
-// Most loops make two passes over a row. The first computes s from x (type S) and branch (type B)
-// and stores it, unless s is x itself, in the caller's matrix or in a staging buffer. It also
-// accumulates Σd and Σd² of d = s − shift, where shift is the mean of the row's first values
-// (RMSNorm: Σs² alone). The second pass reads s, from the cache, and writes y. The loops differ in
-// the order in which rows go through these passes. A row that fits into registers needs one pass.
-// A row that is wider than the staging buffer, and whose s the caller does not want, is computed
-// twice.
+// Most loops make two passes over a row. The first computes s from x (type S) and branch (type B).
+// It stores s in the caller's matrix, in a staging buffer, or in both; if s is x itself, it stores
+// nothing. It also accumulates Σd and Σd² of d = s − shift, where shift is the mean of the row's
+// first values (RMSNorm: Σs² alone). The second pass reads s, from the cache, and writes y. The
+// loops differ in the order in which rows go through these passes. A row that fits into registers
+// needs one pass. A row that is wider than the staging buffer, and whose s the caller does not
+// want, is computed twice.
 
 template <typename S, typename B>
 class ForwardLoops {
@@ -81,7 +81,7 @@ class ForwardLoops {
     std::size_t slot = 0;               ///< index of the first row in the staging buffer
     std::size_t s = 0;                  ///< index of the first row in the matrix `s_`
     bool scaled = false;                ///< whether statistics.scale of any row is not 1
-    bool staged = true;                 ///< false: the staging buffer is skipped
+    bool staged = true;                 ///< false: s is in registers alone
     HWY_ALIGN V shift[kRowGroup] = {};  ///< the shift of each row of s
     Pack<V, 4> sum[kRowGroup], squares[kRowGroup];  ///< Σd and Σd² of d = s − shift in a block
     BlockSum<V, Group<V>> sums, all_squares;        ///< the same over all blocks
@@ -106,9 +106,9 @@ class ForwardLoops {
     }
   };
 
-  /// The number of values per step. If the data comes from memory, a step is at least kPack values,
-  /// which fill a cache line: the non-temporal stores to s and to y alternate from step to step,
-  /// and each should write whole lines.
+  /// The number of values per step. If the data comes from memory, a step is at least kPack values:
+  /// one or more whole cache lines. Each step of the pipelined loop makes non-temporal stores of s
+  /// and of y, and each of these should write whole lines.
   template <typename Mode>
   static constexpr std::size_t kStepOf = Mode::kFromMemory ? HWY_MAX(kPack, (kStep<S, B>))
                                                            : kStep<S, B>;
@@ -211,7 +211,7 @@ class ForwardLoops {
   /// into the staging buffer.
   HWY_INLINE bool remakes() const { return adds_ && sum_.empty() && cols > kStagedFeatures<S>; }
 
-  /// Whether s is kept in the staging buffer for the second pass.
+  /// Whether s is computed into the staging buffer. If remakes(), it holds one block at a time.
   HWY_INLINE bool stages() const { return adds_ && (sum_.empty() || streams_sum_); }
 
   /// Returns the memory from which the second pass reads a block of s of row g.
@@ -237,8 +237,8 @@ class ForwardLoops {
       rows.squares[g] = fold(moments, &Moments<N>::squares);
     }
   }
-  /// Normalizes one block of each row from row g on. If `rows.scaled`, it begins at row 0 whatever
-  /// g is, so g must be 0.
+  /// Normalizes one block of each row from row g on. If `rows.scaled`, g must
+  /// be 0.
   template <typename Mode>
   HWY_NOINLINE void write_block(const Rows& rows, std::size_t begin, std::size_t g) const {
     if (HWY_UNLIKELY(rows.scaled)) return write_scaled_block(rows, begin);
@@ -259,7 +259,7 @@ class ForwardLoops {
   }
   /// Computes s and its moments for one block of each row, as read_block() does, and y for the same
   /// block of the previous group of rows, `before`, as write_block() does. There must be a branch:
-  /// the loop does not test for one, which would take a tenth of its time.
+  /// a test for one would take a tenth of the loop's time.
   template <typename Mode>
   HWY_NOINLINE void read_and_write_block(Rows& rows, const Rows& before, std::size_t begin) const {
     constexpr std::size_t N = kStepOf<Mode>;
@@ -356,8 +356,9 @@ class ForwardLoops {
     read_block<LoopMode<true, true, true>>(again, begin);
   }
 
-  /// Computes the statistics of row g anew, by careful_statistics(), if bit g of `unclear` is set,
-  /// and sets `rows.scaled`. Marked as cold, so that the loops that call it do not spill registers.
+  /// Computes again, with careful_statistics(), the statistics of rows whose moments are not
+  /// precise enough: of row g if bit g of `unclear` is set. Sets `rows.scaled`. Marked as cold, so
+  /// that the loops that call it do not spill registers.
   [[gnu::cold]] HWY_NOINLINE void recompute_unclear(Rows& rows, unsigned unclear) const {
     for (std::size_t g = 0; g < rows.count; ++g) {
       if (unclear >> g & 1) {
@@ -404,7 +405,7 @@ class ForwardLoops {
         const S* const x = add.x.row(r + g).data();
         const B* const branch = add.branch.empty() ? nullptr : add.branch.row(r + g).data();
         prefetch<N>(ahead(x, x_ahead), g);
-        // Also without a branch: a useless prefetch costs less than a jump.
+        // Prefetches even without `branch`: a useless prefetch costs less than a test.
         prefetch<N>(ahead(branch, branch_ahead), g);
         s[g] = load<N>(x, Full());
         if (adds) {
@@ -435,7 +436,7 @@ class ForwardLoops {
         rows.first = r + k * kRowGroup;
         rows.count = kRowGroup;
         rows.staged = false;
-        // A sum of −0 becomes +0 by adding +0. The sums of the other loops start at +0 and are
+        // Adding +0 turns a sum of −0 into +0. The sums of the other loops start at +0 and are
         // never −0, so the bits are the same.
         find_statistics(rows, no_sum + tree_sums(sums[k]), tree_sums(squares[k]));
       }
@@ -471,7 +472,7 @@ class ForwardLoops {
   const MatrixView<B> y_;
   const std::span<NormStatistics<V>> statistics_;
   const MatrixView<S> sum_;
-  const bool streams_y_, streams_sum_;  ///< whether y and s have non-temporal stores
+  const bool streams_y_, streams_sum_;  ///< whether y and the caller's s get non-temporal stores
   const ResidualRows<S, B> rows_;
   FeatureVector<V> gamma_, beta_;
   MatrixView<S> s_;  ///< source of the second read of s: x, the sum or the staging buffer
