@@ -113,7 +113,7 @@ valgrind: packages-lint packages build/release/build.ninja ## run the C interfac
 mpi: packages-mpi build/mpi/build.ninja ## build the program for mpirun and test training on several processes
 	@cmake --build --preset mpi
 	@ctest --preset mpi
-	@ADDNORM_PROGRAM=$(CURDIR)/build/mpi/bin/addnorm ADDNORM_LAUNCHER='mpirun --allow-run-as-root --oversubscribe -n 2' \
+	@ADDNORM_PROGRAM='$(CURDIR)/build/mpi/bin/addnorm' ADDNORM_LAUNCHER='mpirun --allow-run-as-root --oversubscribe -n 2' \
 	   ADDNORM_ATTACK_SECONDS=$(or $(SECONDS),60) /usr/bin/python3 -B tests/attack/runs_attack.py RunsAttack.test_kills
 
 fuzz: packages packages-lint build/fuzz/build.ninja ## fuzz the readers of files and the C interface for SECONDS (60) each
@@ -123,7 +123,7 @@ fuzz: packages packages-lint build/fuzz/build.ninja ## fuzz the readers of files
 attack: packages packages-python build/release/build.ninja ## attack server, readers, runs and forks for SECONDS (60) each; SEED=… repeats
 	@cmake --preset release -DADDNORM_PYTHON=ON >/dev/null
 	@cmake --build --preset release --target bin/addnorm addnorm_python
-	@export ADDNORM_PROGRAM=$(CURDIR)/$(PROGRAM) PYTHONPATH=$(CURDIR)/build/release/python \
+	@export ADDNORM_PROGRAM='$(CURDIR)/$(PROGRAM)' PYTHONPATH='$(CURDIR)/build/release/python' \
 	   ADDNORM_ATTACK_SECONDS=$(or $(SECONDS),60) $(and $(SEED),ADDNORM_ATTACK_SEED=$(SEED)); \
 	 for part in server readers runs forks; do /usr/bin/python3 -B tests/attack/$${part}_attack.py || exit; done
 
@@ -148,7 +148,7 @@ lint: packages packages-lint packages-python $(NODE_MODULES) odr ## check format
 	@clang-format --dry-run -Werror $(SOURCES)
 	@$(NPM) run --silent lint
 	@mypy --strict --follow-imports=silent --cache-dir=build/mypy \
-	  --python-executable=/usr/bin/python3 python/addnorm/{__init__,_arrays,_core,_kernels,_library,array_functions,lab,norm_options,report}.py python/addnorm/integrations/{__init__,github,loggers}.py
+	  --python-executable=/usr/bin/python3 python/addnorm/{__init__,_arrays,_core,_kernels,_library,_results,array_functions,bfloat16,lab,norm_options,report}.py python/addnorm/integrations/{__init__,github,loggers}.py
 	@cmake --preset release -B build/lint -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
 	  -DCMAKE_UNITY_BUILD=OFF -DADDNORM_COPIES_VECTORS=OFF >/dev/null  # the second is a GCC option that clang-tidy rejects
 	@printf '%s\n' $(TIDY) | xargs -P $$(nproc) -n 1 clang-tidy -p build/lint --quiet --extra-arg=-Wno-unknown-warning-option \

@@ -859,6 +859,27 @@ TEST_F(CliTest, BadFilesAreOneLineAndNothingIsWritten) {
   expect_error({"norm", "--input", "new\nline", "--output", "y.npy"}, "new line: cannot be read");
 }
 
+TEST_F(CliTest, EmptyValuesAreRefused) {
+  const std::pair<std::vector<std::string>, const char*> cases[] = {
+      {{"serve", "--port", ""}, "--port: is empty; expected PORT"},
+      {{"serve", "--port="}, "--port: "},
+      {{"serve", "--folder", ""}, "--folder: is empty; expected DIR"},
+      {{"serve", "--runs", ""}, "--runs: is empty; expected DIR"},
+      {{"doctor", ""}, "TARGET: is empty"},
+      {{"generate", ""}, "RUN: is empty"},
+      {{"generate", "run", "--tokens", ""}, "--tokens: ''"},
+      {{"train", "--text", "", "--out", "run"}, "--text: is empty; expected FILE"},
+      {{"train", "--text", "x", "--out", ""}, "--out: is empty"},
+      {{"lab", ""}, "FIGURE: is empty"},
+      {{"lab", "variance", "--layers", ""}, "--layers: ''"},
+      {{"trace", "1", "2", "--placement", ""}, "--placement: is empty"},
+      {{"bench", "--plan", "64x64", "--machine", ""}, "--machine: is empty; expected NAME"},
+      {{"placements", ""}, "NAME: is empty"},
+      {{"--pipe-limit", "", "placements"}, "--pipe-limit"},
+  };
+  for (const auto& [arguments, part] : cases) expect_error(arguments, part);
+}
+
 TEST_F(CliTest, ErrorsAreShortHoweverLongTheNames) {
   const std::string name(4000, 'a');
   for (const std::vector<std::string>& arguments :

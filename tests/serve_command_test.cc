@@ -34,6 +34,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace std::string_literals;
+using ::testing::AnyOf;
 using testing::become_program;
 using ::testing::HasSubstr;
 using testing::HttpAnswer;
@@ -563,7 +564,8 @@ TEST_F(ServeRunsTest, RefusesPagesOfOtherSites) {
     EXPECT_EQ(status("Host: "s + other + "\r\n"), 421) << other;
     EXPECT_EQ(status("Host: localhost\r\nOrigin: http://"s + other + "\r\n"), 403) << other;
   }
-  EXPECT_EQ(status(""), 421) << "no Host at all";
+  // Newer versions of libmicrohttpd refuse this request themselves.
+  EXPECT_THAT(status(""), AnyOf(400, 421)) << "no Host at all";
   EXPECT_EQ(status("Host: localhost\r\nOrigin: null\r\n"), 403);
 }
 

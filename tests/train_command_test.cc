@@ -157,20 +157,41 @@ TEST_F(TrainCommandTest, KilledAnywhereItGoesOnToTheSameBits) {
   }
 }
 
-TEST_F(TrainCommandTest, CtrlCStopsAfterTheStepWithACheckpoint) {
-  std::FILE* out = std::tmpfile();
-  const pid_t child = start("train --out run --steps 1000000 "s + kSmall, out);
-  wait_for_steps("run", 3);
-  ::kill(child, SIGINT);
-  EXPECT_EQ(wait_for(child), 0);
-  std::rewind(out);
-  EXPECT_THAT(
-      testing::read_to_end(::fileno(out)),
-      AllOf(HasSubstr("Stopping after this step (again: at once)\n"),
-            HasSubstr("Stopped after step"), HasSubstr("addnorm train --resume --out run")));
-  std::fclose(out);
-  const std::size_t steps = run::read_metrics(files("run").metrics).steps.size();
-  EXPECT_EQ(run::Checkpoint(files("run").checkpoint).state().steps, steps);
+TEST_F(TrainCommandTest, ASignalStopsAfterTheStepWithACheckpoint) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const std::string name = fmt::format("run{}", signal);
+    std::FILE* out = std::tmpfile();
+    const pid_t child = start("train --out " + name + " --steps 1000000 " + kSmall, out);
+    wait_for_steps(name, 3);
+    ::kill(child, signal);
+    EXPECT_EQ(wait_for(child), 0);
+    std::rewind(out);
+    EXPECT_THAT(
+        testing::read_to_end(::fileno(out)),
+        AllOf(HasSubstr("Stopping after this step (again: at once)\n"),
+              HasSubstr("Stopped after step"), HasSubstr("addnorm train --resume --out " + name)));
+    std::fclose(out);
+    const std::size_t steps = run::read_metrics(files(name).metrics).steps.size();
+    EXPECT_EQ(run::Checkpoint(files(name).checkpoint).state().steps, steps);
+  }
+}
+
+// nohup ignores SIGHUP, and a shell without job control ignores SIGINT for what runs in the
+// background.
+TEST_F(TrainCommandTest, SignalsThatWereIgnoredStayIgnored) {
+  for (const int signal : {SIGINT, SIGHUP}) {
+    const std::string name = fmt::format("ignored{}", signal);
+    std::FILE* out = std::tmpfile();
+    const auto before = std::signal(signal, SIG_IGN);
+    const pid_t child = start("train --out " + name + " --steps 1000000 " + kSmall, out);
+    std::signal(signal, before);
+    wait_for_steps(name, 3);
+    ::kill(child, signal);
+    wait_for_steps(name, run::read_metrics(files(name).metrics).steps.size() + 20);
+    ::kill(child, SIGTERM);
+    EXPECT_EQ(wait_for(child), 0);
+    std::fclose(out);
+  }
 }
 
 TEST_F(TrainCommandTest, AFolderBelongsToOneRunAtATime) {

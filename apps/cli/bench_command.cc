@@ -176,8 +176,8 @@ void print_json(const bench::Result& result) {
 
 void report_problem(const bench::PythonRival& rival, std::string_view missing) {
   if (rival.problem().empty()) return;
-  fmt::print(stderr, "addnorm bench: without {}'s {}: {}\n", rival.kind().name, missing,
-             rival.problem());
+  report::Terminal(stderr).print("addnorm bench: without {}'s {}: {}\n", rival.kind().name, missing,
+                                 rival.problem());
 }
 
 ExitStatus run_accuracy(const BenchFlags& flags) {

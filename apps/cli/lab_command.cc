@@ -184,7 +184,7 @@ std::vector<report::LabEntry> all_entries(const std::vector<report::LabRun>& run
       try {
         entries.push_back(report::read_lab_json(io::read_file(file), file));
       } catch (const Error& error) {
-        fmt::print(stderr, "addnorm lab: index.html leaves out {}\n", error.what());
+        report::Terminal(stderr).print("addnorm lab: index.html leaves out {}\n", error.what());
       }
     }
   }

@@ -128,11 +128,7 @@ CLI::Option* add_list(CLI::App& app, const std::string& flag, std::vector<std::s
 
 CLI::Option* add_file(CLI::App& app, const std::string& flag, std::string& file,
                       const std::string& help) {
-  const auto read = [flag, &file](const std::string& name) {
-    require(!name.empty(), "{}: is empty; expected the name of a file", flag);
-    file = name;
-  };
-  return app.add_option_function<std::string>(flag, read, help)->type_name("FILE");
+  return app.add_option(flag, file, help)->type_name("FILE");
 }
 
 CLI::Option* add_choice(CLI::App& app, const std::string& flag,

@@ -24,6 +24,7 @@
 #include "cli/options.h"
 #include "cli/processes.h"
 #include "io/file.h"
+#include "report/terminal.h"
 
 namespace addnorm::cli {
 namespace {
@@ -56,8 +57,8 @@ usage or bad input.)";
 ExitStatus report_error(const CLI::App& program, std::string message) {
   std::string command = program.get_name();
   for (const CLI::App* parsed : program.get_subcommands()) command += ' ' + parsed->get_name();
-  std::ranges::replace_if(
-      message, [](char c) { return c >= 0 && c < ' '; }, ' ');
+  std::ranges::replace(message, '\n', ' ');
+  message = report::adapt(message, {});
   let_first_process_report();
   constexpr std::size_t kMostBytes = 300;
   std::fputs((shorten(command + ": " + message, kMostBytes) + '\n').c_str(), stderr);
@@ -69,6 +70,16 @@ std::string expected_commands(const CLI::App& program) {
   std::vector<std::string> names;
   for (const CLI::App* command : visible_commands(program)) names.push_back(command->get_name());
   return fmt::format("expected one of {}", fmt::join(names, ", "));
+}
+
+/// Refuses an empty value, which CLI11 reads as 0 and which paths take for the current folder. A
+/// prompt may be empty.
+void refuse_empty_values(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string type = option->get_type_name();
+    require(option->get_name() == "--prompt" || !std::ranges::count(option->results(), ""),
+            "{}: is empty{}", option->get_name(), type.empty() ? "" : "; expected " + type);
+  }
 }
 
 ExitStatus execute(CLI::App& program, const std::vector<Command>& commands,
@@ -90,6 +101,7 @@ ExitStatus execute(CLI::App& program, const std::vector<Command>& commands,
   const auto chosen =
       std::ranges::find_if(commands, [](const Command& c) { return c.app->parsed(); });
   require(chosen != commands.end(), "no command; {}", expected_commands(program));
+  refuse_empty_values(*chosen->app);
   return chosen->run();
 }
 

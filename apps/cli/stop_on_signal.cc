@@ -11,7 +11,11 @@ namespace addnorm::cli {
 StopOnSignal::StopOnSignal() {
   std::signal(SIGPIPE, SIG_IGN);
   sigemptyset(&signals_);
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&signals_, signal);
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGUSR1}) {
+    struct sigaction inherited {};
+    ::sigaction(signal, nullptr, &inherited);
+    if (inherited.sa_handler != SIG_IGN) sigaddset(&signals_, signal);
+  }
   ::pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
   waiter_ = std::thread([this] { wait(); });
 }

@@ -6,9 +6,11 @@
 
 namespace addnorm::cli {
 
-/// While it lives, Ctrl+C and SIGTERM stop a run after its current step, with a line on standard
-/// error; a second signal ends the program. SIGUSR1 stops a run too: mpirun forwards it and gives
-/// all processes enough time.
+/// While it lives, Ctrl+C, SIGTERM and SIGHUP (the terminal was closed) stop a run after its
+/// current step, with a line on standard error; a second signal ends the program. SIGUSR1 stops a
+/// run too: mpirun forwards it and gives all processes enough time. A signal that the process
+/// inherited as ignored stays ignored: nohup ignores SIGHUP, and a shell the SIGINT of a job in the
+/// background.
 ///
 /// One thread waits for the signals, and all other threads, which must be started later, block
 /// them. No handler may run on a computing thread, because oneDNN's products use the stack

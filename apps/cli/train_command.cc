@@ -77,11 +77,13 @@ run::RunOutcome run_with_progress(const run::RunConfig& config, const run::RunFi
                                   const train::ByteText& text, train::Communicator& world,
                                   const StopOnSignal& signals, report::Terminal& terminal) {
   TrainWatch watch(config, terminal);
-  return run::run_training(config, files, text,
-                           {.on_step = [&](const run::StepMetrics& m) { watch.step(m); },
-                            .on_validation = [&](const run::Validation& v) { watch.validation(v); },
-                            .wants_stop = [&] { return signals.is_requested(); }},
-                           world);
+  return run::run_training(
+      config, files, text,
+      {.on_step = [&](const run::StepMetrics& m) { watch.step(m); },
+       .on_validation = [&](const run::Validation& v) { watch.validation(v); },
+       .wants_stop = [&] { return signals.is_requested(); },
+       .on_missing_steps = [&](std::size_t count) { watch.missing_steps(count, files); }},
+      world);
 }
 
 ExitStatus run(const TrainFlags& flags) {

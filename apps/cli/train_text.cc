@@ -120,6 +120,11 @@ void TrainWatch::validation(const run::Validation& v) {
                   report::loss_text(v.loss), rate_text());
 }
 
+void TrainWatch::missing_steps(std::size_t count, const run::RunFiles& files) {
+  screen_.print("{} lacks {} before the checkpoint; the run continues without them\n",
+                files.metrics, report::format_count(count, "step"));
+}
+
 std::string TrainWatch::rate_text() const {
   const double seconds = last_.seconds - first_.seconds;
   if (!(seconds > 0)) return "";

@@ -31,6 +31,8 @@ class TrainWatch {
 
   void step(const run::StepMetrics& m);
   void validation(const run::Validation& v);
+  /// Says that the metrics of steps before the checkpoint are not in the run's folder.
+  void missing_steps(std::size_t count, const run::RunFiles& files);
 
  private:
   std::string rate_text() const;

@@ -6,9 +6,9 @@
 /// every instruction set and with any number of threads. Numerics: docs/numerics.md; speed:
 /// docs/kernels.md.
 ///
-/// Rows are divided among `threads` threads where that is faster. 0 means the number of OpenMP
-/// threads (OMP_NUM_THREADS, omp_set_num_threads). 1 runs everything on the caller's thread, for
-/// engines with their own thread pool. A forked process has one thread. All calls of a process
+/// Rows are divided among `threads` threads where that is faster, at most 1024. 0 means the number
+/// of OpenMP threads (OMP_NUM_THREADS, omp_set_num_threads). 1 runs everything on the caller's
+/// thread, for engines with their own thread pool. A forked process has one thread. All calls of a process
 /// share a pool, whose threads sleep soon after a call (docs/engine.md). Calls from several threads
 /// at once are safe. All threads must handle subnormal numbers alike: a thread with FTZ or DAZ
 /// computes other bits.

@@ -59,6 +59,9 @@ def given(kept: List[Any], name: str, array: Any) -> Given:
         number = ctypes.c_double(array)
         kept.append(number)
         return _NUMBER, ctypes.addressof(number)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(array, torch.Tensor) and array.is_neg():
+        raise Error(f"{name} is a view that negates its memory; pass {name}.resolve_neg()")
     capsule = array
     if type(array).__name__ != "PyCapsule":
         if not hasattr(array, "__dlpack__"):

@@ -3,39 +3,20 @@
 from __future__ import annotations
 
 import numbers
-import sys
 from typing import Any, Literal, NamedTuple, Protocol, Union, overload
 
 import numpy as np
 
 from . import _kernels
 from ._library import Error
+from ._results import dense, mark_written, new, new_like, new_statistics, per_feature, values_type
+from .bfloat16 import BFloat16 as BFloat16
 from .norm_options import Norm, NormFields
 
 
 class SupportsDLPack(Protocol):
     def __dlpack__(self) -> Any: ...
     def __dlpack_device__(self) -> Any: ...
-
-
-class BFloat16:
-    """bfloat16 numbers in the memory of NumPy, which lacks this type.
-
-    bits is a uint16 array of the upper halves of float32 numbers. It is not copied.
-    `torch.from_dlpack` converts a BFloat16 to a tensor, and every function here accepts it as an
-    array. Raises TypeError if bits is not a uint16 array.
-    """
-
-    def __init__(self, bits: NumPyArray) -> None:
-        if not isinstance(bits, np.ndarray) or bits.dtype != np.uint16:
-            raise TypeError("bits must be a NumPy array of uint16")
-        self.bits = bits
-
-    def __dlpack__(self, stream: None = None) -> Any:
-        return _kernels.as_bfloat16(self.bits.__dlpack__())
-
-    def __dlpack_device__(self) -> Any:
-        return self.bits.__dlpack_device__()
 
 
 NumPyArray = np.ndarray[Any, Any]
@@ -55,35 +36,6 @@ class AddNorm(NamedTuple):
     y: Result
     sum: Result
     statistics: Result
-
-
-def _new(shape: tuple[int, ...], dtype: str, beside: Array) -> Result:
-    """Returns a new tensor if `beside` is one, else a new NumPy array."""
-    torch = sys.modules.get("torch")  # imported lazily: PyTorch is optional
-    if torch is not None and isinstance(beside, torch.Tensor):
-        return torch.empty(shape, dtype=getattr(torch, dtype))
-    if dtype == "bfloat16":
-        return BFloat16(np.empty(shape, np.uint16))
-    return np.empty(shape, dtype)
-
-
-def _new_statistics(x: Array) -> Result:
-    shape, dtype = _kernels.describe("x", x)
-    return _new(shape[:-1] + (6,), _values(dtype), x)
-
-
-def _new_like(name: str, array: Array) -> Result:
-    return _new(*_kernels.describe(name, array), array)
-
-
-def _values(dtype: str) -> str:
-    """Returns the type of γ, factors and statistics for a stream of this type."""
-    return "float64" if dtype == "float64" else "float32"
-
-
-def _per_feature(name: str, array: Array) -> Result:
-    shape, dtype = _kernels.describe(name, array)
-    return _new(shape[-1:], _values(dtype), array)
 
 
 def _fields(norm: Norm) -> NormFields:
@@ -109,7 +61,7 @@ def add_norm(x: Array, branch: Array | None, gamma: Array | None = None, beta: A
 
     x            (…, features), the residual stream
     branch       the same shape; None: s = skip ⊙ x. Of x's type, or bfloat16 or float16 if x is float32
-    gamma, beta  (features,); None: 1 and 0
+    gamma, beta  (features,), with any stride; None: 1 and 0
     skip, gain   a number, (1,) or (features,); None: 1
     dropout      the probability that a value of the branch becomes 0; the others are divided by 1 − dropout.
                  The mask is a function of (seed, offset + row·features + column)
@@ -119,13 +71,14 @@ def add_norm(x: Array, branch: Array | None, gamma: Array | None = None, beta: A
     Returns y, s and the statistics, (…, 6) in float32 or float64, for add_norm_backward. Raises Error for invalid
     shapes, gaps, and read-only or overlapping memory; TypeError for invalid types and devices.
     """
-    statistics = _new_statistics(x)
+    statistics, given = new_statistics(x), (sum, out)
     if sum is None:
-        sum = _new_like("x", x)
+        sum = new_like("x", x)
     if out is None:
-        out = _new_like("branch", x if branch is None else branch)
-    _kernels.add_norm(_fields(norm), x, branch, skip, gain, _dropout(dropout, seed, offset), gamma, beta,
-                   sum, out, statistics, 0)
+        out = new_like("branch", x if branch is None else branch)
+    _kernels.add_norm(_fields(norm), x, branch, dense(skip), dense(gain), _dropout(dropout, seed, offset),
+                      dense(gamma), dense(beta), sum, out, statistics, 0)
+    mark_written(*given)
     return AddNorm(out, sum, statistics)
 
 
@@ -146,11 +99,12 @@ def add_norm_backward(dy: Array, s: Array, statistics: Array, gamma: Array | Non
     float32 or float64. The gradient of the branch equals dx without gain and dropout; otherwise use
     residual_add_backward. Errors as in add_norm.
     """
-    d_gamma, d_beta = _per_feature("s", s), _per_feature("s", s)
+    d_gamma, d_beta, given = per_feature("s", s), per_feature("s", s), dx
     if dx is None:
-        dx = _new_like("s", s)
-    _kernels.add_norm_backward(_fields(norm), dy, s, statistics, gamma, d_residual, skip, dx, d_gamma,
-                            d_beta, 0)
+        dx = new_like("s", s)
+    _kernels.add_norm_backward(_fields(norm), dy, s, statistics, dense(gamma), d_residual, dense(skip), dx,
+                               d_gamma, d_beta, 0)
+    mark_written(given)
     return dx, d_gamma, d_beta
 
 
@@ -161,9 +115,11 @@ def residual_add(x: Array, branch: Array | None, *, skip: Factor = None, gain: F
 
     out: output for s, of x's shape and type; may be x or branch; None: a new array.
     """
+    given = out
     if out is None:
-        out = _new_like("x", x)
-    _kernels.residual_add(x, branch, skip, gain, _dropout(dropout, seed, offset), out)
+        out = new_like("x", x)
+    _kernels.residual_add(x, branch, dense(skip), dense(gain), _dropout(dropout, seed, offset), out)
+    mark_written(given)
     return out
 
 
@@ -180,12 +136,14 @@ def residual_add_backward(d_sum: Array, x: Array, branch: Array, *, skip: Factor
     Returns d_branch, d_skip and d_gain; the last two are (features,) in float32 or float64. The gradient of a single
     factor is their sum. The gradient of x is skip ⊙ d_sum: residual_add(d_sum, None, skip=skip).
     """
-    d_skip, d_gain = _per_feature("x", x), _per_feature("x", x)
+    d_skip, d_gain = per_feature("x", x), per_feature("x", x)
     d_skip[...] = d_gain[...] = 0
+    given = d_branch
     if d_branch is None:
-        d_branch = _new_like("branch", branch)
-    _kernels.residual_add_backward(d_sum, x, branch, skip, gain, _dropout(dropout, seed, offset),
-                                d_branch, d_skip, d_gain)
+        d_branch = new_like("branch", branch)
+    _kernels.residual_add_backward(d_sum, x, branch, dense(skip), dense(gain), _dropout(dropout, seed, offset),
+                                   d_branch, d_skip, d_gain)
+    mark_written(given)
     return d_branch, d_skip, d_gain
 
 
@@ -250,18 +208,19 @@ def lanes(x: Array, branch: Array | None, carry: Array | None, write: Array | No
     Returns X′, y and the statistics of the norm, (…, 6) in float32 or float64, for
     lanes_backward. Errors as in add_norm.
     """
-    made = _made_lanes(x, carry)
+    made, given = _made_lanes(x, carry), (sum, out)
     shape, dtype = _kernels.describe("x", x)
     rows, features = shape[:-2], shape[-1:]
     if read is not None and out is None:
         out_dtype = dtype if branch is None else _kernels.describe("branch", branch)[1]
-        out = _new(rows + features, out_dtype, x)
-    statistics = None if norm is None else _new(rows + (6,), _values(dtype), x)
+        out = new(rows + features, out_dtype, x)
+    statistics = None if norm is None else new(rows + (6,), values_type(dtype), x)
     mixes = carry is not None or branch is not None or sum is not None
     if mixes and sum is None:
-        sum = _new(rows + (made,) + features, dtype, x)
+        sum = new(rows + (made,) + features, dtype, x)
     _kernels.lanes(_lane_norm(norm, eps), x, branch, carry, write, read, _dropout(dropout, seed, offset),
-                gamma, beta, made, sum, out, statistics)
+                   dense(gamma), dense(beta), made, sum, out, statistics)
+    mark_written(*given)
     return Lanes(sum if mixes else x, out, statistics)
 
 
@@ -285,31 +244,34 @@ def lanes_backward(d_sum: Array | None, dy: Array | None, x: Array, branch: Arra
     the shapes of these, summed over the rows that share them. The gradients of γ and β are (features,), in float32 or
     float64. Errors as in add_norm.
     """
-    made = _made_lanes(x, carry)
+    made, given = _made_lanes(x, carry), (dx, d_branch)
     if dx is None:
-        dx = _new_like("x", x)
+        dx = new_like("x", x)
     if branch is not None and d_branch is None:
-        d_branch = _new_like("branch", branch)
+        d_branch = new_like("branch", branch)
 
     _, dtype = _kernels.describe("x", x)
 
     def like(name: str, mix: Array | None) -> Result:
-        return None if mix is None else _new(_kernels.describe(name, mix)[0], _values(dtype), x)
+        return None if mix is None else new(_kernels.describe(name, mix)[0], values_type(dtype), x)
 
     d_carry, d_write, d_read = like("carry", carry), like("write", write), like("read", read)
-    d_gamma = None if norm is None else _per_feature("x", x)
-    d_beta = None if norm is None else _per_feature("x", x)
+    d_gamma = None if norm is None else per_feature("x", x)
+    d_beta = None if norm is None else per_feature("x", x)
     _kernels.lanes_backward(_lane_norm(norm, eps), d_sum, dy, x, branch, carry, write, read, statistics,
-                         _dropout(dropout, seed, offset), gamma, made, dx, d_branch, d_carry, d_write,
-                         d_read, d_gamma, d_beta)
+                            _dropout(dropout, seed, offset), dense(gamma), made, dx, d_branch, d_carry, d_write,
+                            d_read, d_gamma, d_beta)
+    mark_written(*given)
     return LanesGradients(dx, d_branch, d_carry, d_write, d_read, d_gamma, d_beta)
 
 
 def _norm(x: Array, gamma: Array | None, beta: Array | None, norm: Norm, out: Array | None,
           return_statistics: bool) -> Any:
-    y = _new_like("x", x) if out is None else out
-    statistics = _new_statistics(x) if return_statistics else None
-    _kernels.add_norm(_fields(norm), x, None, None, None, (0.0, 0, 0), gamma, beta, None, y, statistics, 0)
+    y = new_like("x", x) if out is None else out
+    statistics = new_statistics(x) if return_statistics else None
+    _kernels.add_norm(_fields(norm), x, None, None, None, (0.0, 0, 0), dense(gamma), dense(beta), None, y,
+                      statistics, 0)
+    mark_written(out)
     return (y, statistics) if return_statistics else y
 
 
@@ -394,17 +356,20 @@ def derf_backward(dy: Array, x: Array, gamma: Array | None = None, *, alpha: Fac
 
 def _squash(kind: str, x: Array, gamma: Array | None, beta: Array | None, alpha: Factor, shift: Factor,
             out: Array | None) -> Result:
-    y = _new_like("x", x) if out is None else out
-    _kernels.squash(kind, x, alpha, shift, gamma, beta, y, 0)
+    y = new_like("x", x) if out is None else out
+    _kernels.squash(kind, x, alpha, shift, dense(gamma), dense(beta), y, 0)
+    mark_written(out)
     return y
 
 
 def _squash_backward(kind: str, dy: Array, x: Array, gamma: Array | None, alpha: Factor, shift: Factor,
                      dx: Array | None) -> tuple[Result, Result, Result, Result, Result]:
+    given = dx
     if dx is None:
-        dx = _new_like("x", x)
-    values = _values(_kernels.describe("x", x)[1])
-    d_gamma, d_beta = _per_feature("x", x), _per_feature("x", x)
-    d_alpha, d_shift = _new((1,), values, x), _new((1,), values, x)
-    _kernels.squash_backward(kind, dy, x, alpha, shift, gamma, dx, d_gamma, d_beta, d_alpha, d_shift, 0)
+        dx = new_like("x", x)
+    values = values_type(_kernels.describe("x", x)[1])
+    d_gamma, d_beta = per_feature("x", x), per_feature("x", x)
+    d_alpha, d_shift = new((1,), values, x), new((1,), values, x)
+    _kernels.squash_backward(kind, dy, x, alpha, shift, dense(gamma), dx, d_gamma, d_beta, d_alpha, d_shift, 0)
+    mark_written(given)
     return dx, d_gamma, d_beta, d_alpha, d_shift

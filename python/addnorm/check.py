@@ -37,17 +37,20 @@ def check(model: nn.Module, inputs: Any, *, loss: Callable[[Any], Tensor] | str 
     The model with all state of its modules, the inputs and the random generators are restored afterwards, even if the
     model raises or is interrupted. This takes memory for a second copy of the parameters. torch.compile and wrappers
     for several devices are unwrapped. Raises Error, with a message of one line, for a model without layers or a model
-    that fails on these inputs. On a terminal, a line shows the progress after 5 seconds.
+    that fails on these inputs, and for a bad value of an option; TypeError for an unknown option. On a terminal, a
+    line shows the progress after 5 seconds.
     """
     from torch import nn
 
     from . import _model
     from ._loss import Loss
+    from ._options import check_options
     from ._progress import Progress
     from ._snapshot import unchanged
     if not isinstance(model, nn.Module):
         raise TypeError(f"model: is {type(model).__name__}, must be a torch.nn.Module")
     ignore = names_of(ignore)
+    check_options("check", {"tokens": tokens, **options})
     network = _model.network(model)
     arguments, named = _call(inputs)
     _check_devices(network, (arguments, named))

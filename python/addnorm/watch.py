@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import inspect
 import json
 import os
 import sys
@@ -58,7 +59,9 @@ class watch:
                  *, step: Callable[[], int] | None = None, tokens: int = 1024, ignore: Iterable[str] = (),
                  **options: Any) -> None:
         from . import _model
+        from ._options import check_options
         from ._training import Training
+        check_options("watch", {"tokens": tokens, **options})
         if every < 1:
             raise _core.Error(f"every is {every}, must be at least 1")
         self.report: Report | None = None
@@ -105,9 +108,17 @@ class watch:
         self._training.abandon()
         self._abandon()
         self._undo.close()
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self._close_file()
+
+    def _close_file(self) -> None:
+        """Closes the profile. If that fails, as on a full disk, the first failure has been or becomes a warning."""
+        file, self._file = self._file, None
+        try:
+            if file is not None:
+                file.close()  # writes what an earlier failed write has left in the buffer
+        except OSError as error:
+            if self._active:
+                self._stop(error)
 
     # -- Steps; other training loops call these two instead of using `with` --
 
@@ -222,6 +233,7 @@ class watch:
 
         self._undo.callback(_set_forward, module, own)
         self._undo.callback(self._abandon)
+        _describe_as(forward, original)
         module.forward = types.MethodType(forward, module)  # a bound method is copied with the module
 
     def _is_due(self) -> bool:
@@ -334,6 +346,19 @@ def _warn(text: str) -> None:
         warnings.warn(text, stacklevel=2)
     except Warning:
         print(text, file=sys.stderr)
+
+
+def _describe_as(forward: Any, original: Callable[..., Any]) -> None:
+    """Gives a wrapper, whose first argument is the module, the name, text and signature of the bound method that it
+    wraps. Hugging Face's Trainer looks there for the columns that a model reads."""
+    forward.__name__, forward.__doc__ = getattr(original, "__name__", "forward"), original.__doc__
+    try:
+        signature = inspect.signature(original)
+    except (TypeError, ValueError):  # a callable without one
+        return
+    module = inspect.Parameter("called", inspect.Parameter.POSITIONAL_ONLY)
+    if all(parameter.name != module.name for parameter in signature.parameters.values()):
+        forward.__signature__ = signature.replace(parameters=[module, *signature.parameters.values()])
 
 
 def _set_forward(module: nn.Module, own: Any) -> None:

@@ -5,7 +5,6 @@
 #endif
 
 #include <algorithm>
-#include <climits>
 #include <cstddef>
 
 #include "base/fork.h"
@@ -14,12 +13,16 @@
 namespace addnorm {
 inline namespace base {
 
+/// The largest number of threads. A larger request means this one: the system, or the stack of
+/// another library's OpenMP region, might not have room for more.
+inline constexpr std::size_t kMostThreads = 1024;
+
 /// Returns the number of threads of a loop in this thread: OpenMP's number (OMP_NUM_THREADS,
-/// omp_set_num_threads), or one inside a loop or in a forked process.
+/// omp_set_num_threads) up to kMostThreads, or one inside a loop or in a forked process.
 inline std::size_t thread_count() {
 #ifdef _OPENMP
   if (is_in_loop() || is_forked() || omp_in_parallel()) return 1;
-  return static_cast<std::size_t>(omp_get_max_threads());
+  return std::min(static_cast<std::size_t>(omp_get_max_threads()), kMostThreads);
 #else
   return 1;
 #endif
@@ -44,7 +47,7 @@ class ThreadCount {
   }
   static void set([[maybe_unused]] std::size_t count) {
 #ifdef _OPENMP
-    if (count > 0) omp_set_num_threads(static_cast<int>(std::min<std::size_t>(count, INT_MAX)));
+    if (count > 0) omp_set_num_threads(static_cast<int>(std::min(count, kMostThreads)));
 #endif
   }
 

@@ -5,7 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <limits>
 #include <set>
 #include <vector>
 
@@ -50,6 +52,17 @@ TEST(Parallel, RangesBeginAtSteps) {
 TEST(Parallel, EveryThreadHasARangeWhereThereAreFewSteps) {
   EXPECT_THAT(begins(8, 8, 2), ElementsAre(0, 4));
   EXPECT_THAT(begins(9, 8, 4), ElementsAre(0, 2, 4, 6));
+}
+
+TEST(Parallel, LimitsTheNumberOfThreads) {
+  for (const std::size_t wanted : {std::size_t{1025}, std::size_t{100'000}, std::size_t{1} << 31,
+                                   std::numeric_limits<std::size_t>::max()}) {
+    const ThreadCount count(wanted);
+    EXPECT_EQ(thread_count(), kMostThreads);
+    std::atomic<std::size_t> visited = 0;
+    parallel_ranges(100, 1, 1, [&](std::size_t begin, std::size_t end) { visited += end - begin; });
+    EXPECT_EQ(visited, 100u);
+  }
 }
 
 TEST(Parallel, HandsAnExceptionToTheCaller) {

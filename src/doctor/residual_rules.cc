@@ -13,8 +13,8 @@ namespace {
 
 using probe::SumFit;
 
-/// Tolerance of a fitted factor, relative above 1. In bfloat16 the fit has an error of 0.01
-/// (docs/doctor.md).
+/// Tolerance of a fitted factor: absolute for expected values up to 1, relative above. In bfloat16
+/// the fit has an error of 0.01 (docs/doctor.md).
 constexpr double kTolerance = 0.05;
 
 /// Returns false for an unknown number.
@@ -42,17 +42,16 @@ std::string formula(const SumFit& fit) {
 constexpr std::size_t kLeastSums = 3;
 
 /// Whether the stream's factor is unknown in at least three quarters of the sums. If a norm reads
-/// another norm's output, its input and output are almost proportional, so the fit cannot determine
-/// both factors.
+/// another norm's output, x and h are almost proportional, so the fit cannot separate their
+/// factors.
 bool hides_most_streams(const Subject& subject, std::size_t known) {
   std::size_t sums = 0;
   for_sums(subject, [&](const ProfileEntry&, const SumFit&) { ++sums; });
   return 4 * known <= sums;
 }
 
-/// Whether the stream's factor is neither 0 nor 1 in every sum where it is known, and is known in
-/// kLeastSums sums or in no more than a quarter of all. Such factors are a design, for example
-/// weights that depend on depth.
+/// Whether no known factor of the stream is near 0 or 1. At least kLeastSums must be known, unless
+/// hides_most_streams(). Such factors are a design, for example weights that depend on depth.
 bool scales_every_residual(const Subject& subject) {
   std::size_t sums = 0;
   bool all = true;
@@ -89,13 +88,25 @@ double usual_skip(const Subject& subject) {
   return factors.size() > kLeastSums ? common_factor(factors, (3 * factors.size() + 3) / 4) : 1;
 }
 
-/// Reports a factor of the stream that is not `skip`. `usual` is the factor of most sums.
-void report_skip(const Subject& subject, const Site& site, const SumFit& fit, double skip,
-                 double usual, Findings& findings) {
+/// Returns "0.5·f", or "f" if the factor is 1.
+std::string term(double factor, const char* what) {
+  return factor == 1 ? what : fmt::format("{:.3g}·{}", factor, what);
+}
+
+/// The factors of a sum according to its placement.
+struct PlacedFactors {
+  double skip, gain;
+};
+
+/// Reports a factor of the stream that is not the placement's. `usual` is the factor of most sums.
+void report_skip(const Subject& subject, const Site& site, const SumFit& fit,
+                 const PlacedFactors& placed, double usual, Findings& findings) {
+  const double skip = placed.skip;
   const double factor = *fit.from_x;
   Finding finding{.severity = Severity::kBroken,
                   .site = site,
-                  .because = fmt::format("s = {:.3g}·x + f{}", skip, by_placement(subject)),
+                  .because = fmt::format("s = {:.3g}·x + {}{}", skip, term(placed.gain, "f"),
+                                         by_placement(subject)),
                   .measured = factor,
                   .expected = skip};
   if (is_near(fit.from_earlier, skip)) {
@@ -129,7 +140,7 @@ void report_skip(const Subject& subject, const Site& site, const SumFit& fit, do
 }
 
 /// Whether this is the network's first sum and has no norm after it, while other sums have one. The
-/// placement KEEL does not scale the stream in this sum.
+/// published Keel model does not scale the stream in this sum, unlike the placement `keel`.
 bool begins_before_norms(const Subject& subject, Site site) {
   const auto is_after = [](const ProfileEntry& e) { return e.site.point == Point::kAfter; };
   const bool is_first = site.layer == 0 && site.sublayer == SublayerKind::kAttention;
@@ -175,10 +186,10 @@ std::size_t place_in_module(const Subject& subject, std::size_t layer) {
   return place;
 }
 
-/// Returns the factor that most branches of this kind share at the same place in their modules, or
-/// in all places if this place has one branch alone. It may differ from 1 by design: a residual
-/// multiplier, or the ½ of a Conformer's feed-forwards. Returns 1 if there is none, or if it is not
-/// positive.
+/// Returns the factor that most branches of this kind share at this place in their modules. If this
+/// place has only one branch, the branches of all places count. The factor may differ from 1 by
+/// design: a residual multiplier, or the ½ of a Conformer's feed-forwards. Returns 1 if there is
+/// none, or if it is not positive.
 double usual_gain(const Subject& subject, const Site& site) {
   const std::size_t place = place_in_module(subject, site.layer);
   Factors here, of_kind;
@@ -275,22 +286,25 @@ constexpr double kLeastInner = 0.25;
 
 namespace {
 
-Finding residual_twice(const Subject& subject, const Site& site, const SumFit& fit, double skip) {
+Finding residual_twice(const Subject& subject, const Site& site, const SumFit& fit,
+                       const PlacedFactors& placed) {
   return {
       .rule = "residual-twice",
       .severity = Severity::kBroken,
       .site = site,
       .what = fmt::format("the norm's output h is added as well as the stream: {}", formula(fit)),
-      .because = fmt::format("s = {:.3g}·x + f{}", skip, by_placement(subject)),
+      .because = fmt::format("s = {:.3g}·x + {}{}", placed.skip, term(placed.gain, "f"),
+                             by_placement(subject)),
       .fix = "remove the residual inside the sublayer: the sum around it adds the stream",
       .measured = *fit.from_before,
       .expected = 0};
 }
 
-/// Reports a branch whose factor differs from the placement's or, if that is 1, from the factor
-/// that most sublayers of this kind share. A shared factor other than the placement's is a note.
-void report_branch_factor(const Subject& subject, const Site& site, const SumFit& fit, double gain,
-                          Findings& findings) {
+/// Reports a branch whose factor differs from the usual one: usual_gain() if the placement's `gain`
+/// is 1, else `gain`. A usual factor that is not `gain` is a note.
+void report_branch_factor(const Subject& subject, const Site& site, const SumFit& fit,
+                          const PlacedFactors& placed, Findings& findings) {
+  const double gain = placed.gain;
   const double usual = gain == 1 ? usual_gain(subject, site) : gain;
   const bool is_design = is_near(fit.from_branch, usual);
   if (is_design && is_near(usual, gain)) return;
@@ -301,7 +315,8 @@ void report_branch_factor(const Subject& subject, const Site& site, const SumFit
        .what = fmt::format("the branch's factor in the sum is {:.3g}: {}", *fit.from_branch,
                            formula(fit)),
        .because = is_design || usual == gain
-                      ? fmt::format("s = x + {:.3g}·f{}", gain, by_placement(subject))
+                      ? fmt::format("s = {} + {:.3g}·f{}", term(placed.skip, "x"), gain,
+                                    by_placement(subject))
                       : fmt::format("s = x + {:.3g}·f, as in most sublayers of its kind", usual),
        .fix =
            "look for a factor or a second addition between the branch and the sum; if the gain is "
@@ -322,15 +337,16 @@ void find_wrong_sums(const Subject& subject, Findings& findings) {
     const std::optional<double> skip = placement ? constant(placement->skip, depth) : 1.0;
     const std::optional<double> gain = placement ? constant(placement->gain, depth) : 1.0;
     const double usual_x = skip == 1 ? common_skip : 1;
+    const PlacedFactors placed{skip.value_or(1), gain.value_or(1)};
     if (skip && fit.from_x && !is_near(fit.from_x, *skip)) {
-      report_skip(subject, sum.site, fit, *skip, usual_x, findings);
+      report_skip(subject, sum.site, fit, placed, usual_x, findings);
     } else if (is_near(fit.from_x, 1) && !is_near(usual_x, 1) && !is_near(usual_x, 2) &&
                !begins_before_norms(subject, sum.site)) {
       report_missing_factor(sum.site, fit, usual_x, findings);
     } else if (skip && fit.from_before.value_or(0) > kLeastInner) {
-      findings.push_back(residual_twice(subject, sum.site, fit, *skip));
+      findings.push_back(residual_twice(subject, sum.site, fit, placed));
     } else if (gain && fit.from_branch) {
-      report_branch_factor(subject, sum.site, fit, *gain, findings);
+      report_branch_factor(subject, sum.site, fit, placed, findings);
     }
   });
 }
@@ -338,7 +354,7 @@ void find_wrong_sums(const Subject& subject, Findings& findings) {
 namespace {
 
 /// If most sums do not fit the model, adds one finding about the network and returns true. The
-/// caller then reports no single sum.
+/// caller then does not report individual sums.
 bool is_not_understood(const Subject& subject, Findings& findings) {
   std::size_t sums = 0, unexplained = 0;
   double most = 0;
@@ -385,7 +401,8 @@ void find_unexplained_sums(const Subject& subject, Findings& findings) {
          .site = sum.site,
          .what = fmt::format("{:.0f} % of the sum is neither stream nor branch",
                              100 * *fit.unexplained),
-         .because = "a residual sum is skip·x + gain·f; rounding to bfloat16 leaves 0.2 %",
+         .because = "a residual sum is skip·x + gain·f; rounding to bfloat16 accounts for only 0.2 "
+                    "% of it",
          .fix = "look for what else is added, or changed, between the branch and the next norm",
          .measured = *fit.unexplained,
          .expected = 0});

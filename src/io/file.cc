@@ -59,6 +59,19 @@ void sync_folder(const fs::path& folder) {
   ::close(descriptor);
 }
 
+/// Creates `file`, which is to replace `target`: with its mode and, if this process may give files
+/// away, its owner and group. Returns a descriptor, or -1 with errno.
+int create_like(const fs::path& target, const fs::path& file) {
+  struct stat old {};
+  const bool replaces = ::stat(target.c_str(), &old) == 0;
+  const int descriptor =
+      ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, replaces ? 0600 : 0666);
+  if (descriptor < 0 || !replaces) return descriptor;
+  [[maybe_unused]] const int given = ::fchown(descriptor, old.st_uid, old.st_gid);
+  ::fchmod(descriptor, old.st_mode & 07777);  // after fchown, which clears bits
+  return descriptor;
+}
+
 /// An output that is being written. Until keep(), its destructor undoes everything.
 class PendingFile {
  public:
@@ -98,8 +111,9 @@ PendingFile::PendingFile(const std::string& file)
           "{}: is not a regular file", file);
   const std::string folder = target_.parent_path().string();
   require(fs::is_directory(folder, ignored), "{}: there is no folder {}", file, folder);
-  stream_.reset(std::fopen(temporary_.c_str(), "wbx"));
+  const int descriptor = create_like(target_, temporary_);
   const int reason = errno;
+  stream_.reset(descriptor < 0 ? nullptr : ::fdopen(descriptor, "wb"));
   require(stream_ != nullptr, "{}: the folder {} cannot be written: {}", file, folder,
           std::strerror(reason));
 }
@@ -268,6 +282,15 @@ void append_file(const std::string& file, std::string_view bytes) {
                        std::fwrite(bytes.data(), 1, bytes.size(), stream.get()) == bytes.size() &&
                        std::fflush(stream.get()) == 0;
   if (!written) fail(fmt::format("{}: cannot be written: {}", file, std::strerror(errno)));
+}
+
+void sync_file(const std::string& file) {
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0 && errno == ENOENT) return;
+  const bool synced = descriptor >= 0 && ::fsync(descriptor) == 0;
+  const int reason = errno;
+  if (descriptor >= 0) ::close(descriptor);
+  require(synced, "{}: cannot be written: {}", file, std::strerror(reason));
 }
 
 void remove_temporaries(const std::string& folder) {

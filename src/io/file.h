@@ -40,6 +40,9 @@ std::string read_text(const std::vector<std::string>& files);
 /// Throws an Error for a link or a file that is not regular.
 void append_file(const std::string& file, std::string_view bytes);
 
+/// Returns when what was appended to a file survives a power failure. The file may be absent.
+void sync_file(const std::string& file);
+
 /// Removes temporary files that killed writers left in the folder.
 void remove_temporaries(const std::string& folder);
 
@@ -55,11 +58,12 @@ struct OutputFile {
 void check_outputs(const std::vector<std::string>& files);
 
 /// Writes one file piece by piece. At any moment either the old or the new content is there,
-/// complete.
+/// complete. A file that is replaced keeps its mode and, where permitted, its owner.
 void write_file(const std::string& file, std::span<const std::string_view> pieces);
 
 /// Writes all files or none. Each is written and synced under a temporary name in its folder, and
-/// all are renamed at the end. An error also undoes the renames. Links are followed.
+/// all are renamed at the end. An error also undoes the renames. Links are followed. Files that are
+/// replaced keep their mode and, where permitted, their owner.
 void write_files(const std::vector<OutputFile>& files);
 
 }  // namespace addnorm::io

@@ -156,6 +156,32 @@ TEST_F(FileTest, NewFilesHaveTheModeOfTheUmask) {
   EXPECT_EQ(fs::status(path("a")).permissions(), fs::perms{0640});
 }
 
+TEST_F(FileTest, ReplacedFilesKeepTheirModeAndOwner) {
+  constexpr uid_t kNobody = 65534;
+  const bool is_root = ::geteuid() == 0;
+  for (const mode_t mode : {0600, 0664, 0400, 0755}) {
+    write_files({{path("a"), "old"}});
+    ASSERT_EQ(::chmod(path("a").c_str(), mode), 0);
+    if (is_root) ASSERT_EQ(::chown(path("a").c_str(), kNobody, kNobody), 0);
+    write_files({{path("a"), "new"}});
+    write_file(path("a"), {{"newer"}});
+    struct stat found {};
+    ASSERT_EQ(::stat(path("a").c_str(), &found), 0);
+    EXPECT_EQ(found.st_mode & 07777, mode);
+    if (is_root) EXPECT_EQ(found.st_uid, kNobody);
+    if (is_root) EXPECT_EQ(found.st_gid, kNobody);
+    EXPECT_EQ(read_file(path("a")), "newer");
+  }
+}
+
+TEST_F(FileTest, SyncingAllowsAnAbsentFileAndRefusesALink) {
+  sync_file(path("absent"));
+  write_files({{path("a"), "x"}});
+  sync_file(path("a"));
+  fs::create_symlink("a", path("link"));
+  EXPECT_THAT([&] { sync_file(path("link")); }, ThrowsMessage<Error>(HasSubstr("link: cannot")));
+}
+
 TEST_F(FileTest, LinkIsFollowed) {
   write_files({{path("real"), "old"}});
   fs::create_symlink("real", path("link"));

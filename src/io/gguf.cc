@@ -11,7 +11,9 @@
 #include <iterator>
 #include <optional>
 #include <set>
+#include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "base/require.h"
@@ -377,6 +379,20 @@ std::string part_name(const std::string& first, std::size_t part, std::size_t co
                      count);
 }
 
+/// Throws if a later part says that it is another part, or a part of another model.
+void check_part(const Gguf& first, const Gguf& part, std::size_t number, std::size_t count) {
+  const auto expect = [&](const char* key, const Json& expected) {
+    const auto found = part.metadata.find(key);
+    require(found == part.metadata.end() || found->second == expected,
+            "{}: {} is {}, must be {}, as part {} of {}", part.file, key, excerpt(found->second),
+            excerpt(expected), number, first.file);
+  };
+  expect("split.no", number - 1);
+  expect("split.count", count);
+  const auto architecture = first.metadata.find("general.architecture");
+  if (architecture != first.metadata.end()) expect("general.architecture", architecture->second);
+}
+
 }  // namespace
 
 Gguf read_gguf(const std::string& file) {
@@ -384,9 +400,16 @@ Gguf read_gguf(const std::string& file) {
   const std::size_t count = parts_of(whole);
   if (count == 1) return whole;
   std::vector<std::shared_ptr<const void>> owners{whole.storage};
+  std::unordered_set<std::string> names;
+  for (const StoredTensor& tensor : whole.tensors) names.insert(tensor.name);
   for (std::size_t part = 2; part <= count; ++part) {
     const std::string name = part_name(file, part, count);
     Gguf more = parse_whole(map_file(name), name);
+    check_part(whole, more, part, count);
+    for (const StoredTensor& tensor : more.tensors) {
+      require(names.insert(tensor.name).second, "{}: tensor '{}' is in an earlier part too", name,
+              tensor.name);
+    }
     std::ranges::move(more.tensors, std::back_inserter(whole.tensors));
     owners.push_back(std::move(more.storage));
   }

@@ -169,6 +169,34 @@ TEST(GgufTest, ReadsAModelInSeveralFiles) {
               ThrowsMessage<Error>(HasSubstr("its name must end with -00001-of-00002.gguf")));
 }
 
+TEST(GgufTest, LaterPartsMustBeOfTheSameModel) {
+  const TemporaryFolder folder;
+  const std::string first = folder.path() + "/m-00001-of-00002.gguf";
+  const std::string second = folder.path() + "/m-00002-of-00002.gguf";
+  GgufWriter one;
+  one.add("split.count", 2U);
+  one.add("general.architecture", "llama");
+  one.add_tensor("a", {1}, {1});
+  const auto expect_refused = [&](const GgufWriter& two, const char* part) {
+    write_files({{first, one.bytes()}, {second, two.bytes()}});
+    EXPECT_THAT([&] { read_gguf(first); }, ThrowsMessage<Error>(HasSubstr(part)));
+  };
+  for (const unsigned number : {0U, 2U, 7U}) {
+    GgufWriter two;
+    two.add("split.no", number);
+    expect_refused(two, "00002-of-00002.gguf: split.no is ");
+  }
+  GgufWriter other_count;
+  other_count.add("split.count", 3U);
+  expect_refused(other_count, "split.count is 3, must be 2, as part 2 of ");
+  GgufWriter other_model;
+  other_model.add("general.architecture", "qwen2");
+  expect_refused(other_model, "general.architecture is \"qwen2\", must be \"llama\"");
+  GgufWriter again;
+  again.add_tensor("a", {1}, {2});
+  expect_refused(again, "tensor 'a' is in an earlier part too");
+}
+
 TEST(GgufTest, EveryTruncationIsAnError) {
   const std::string bytes = small().bytes();
   const std::size_t padding = 32 - 3 * sizeof(float);  // after the last tensor

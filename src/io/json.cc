@@ -105,6 +105,8 @@ bool Reader::run() {
   }
   const std::size_t zero = text_.find('\0');  // to the parser it would be the end
   if (zero != text_.npos) return syntax_error(zero, "unexpected byte 0x00");
+  // Newer versions of the parser have a message of their own for no text at all.
+  if (text_.empty()) return syntax_error(0, "unexpected end" + expected(""));
   const CountingIterator begin(text_.data(), read_), end(text_.data() + text_.size(), read_);
   if (!Json::sax_parse(begin, end, this)) return false;
   if (!value_.is_object()) error_ = fmt::format("is {}, must be a JSON object", excerpt(value_));

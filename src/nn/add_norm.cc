@@ -55,7 +55,8 @@ void AddNorm<T>::backward(StreamGradient<T>& gradient, Sublayer<T>& branch, cons
   }
   observe_gradient(Point::kSum, gradient.all(), pass);
 
-  // du (in `df` so far), and residual and skip, whose product is the part of dx that bypasses F
+  // The gradients of the write: du, in `df` for now, and skip ⊙ residual, the part of dx that comes
+  // directly from s.
   auto [df, residual, skip, dx] = stream_site().write_backward(gradient, pass);
   Matrix<T>& d_branch = pass.memory().d_branch;
 

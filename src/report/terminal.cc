@@ -85,6 +85,28 @@ std::string spell_powers(std::string text) {
   return text;
 }
 
+/// Whether the code is one of those that paint(), paint_series() and bars.cc write.
+bool is_own_code(std::string_view code) {
+  constexpr std::string_view kOwn[] = {"\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[7m", "\x1b[27m"};
+  if (std::ranges::count(kOwn, code) > 0) return true;
+  constexpr std::string_view kColor = "\x1b[38;5;";
+  if (!code.starts_with(kColor) || !code.ends_with('m')) return false;
+  code = code.substr(kColor.size(), code.size() - kColor.size() - 1);
+  return std::ranges::all_of(code, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// Whether a terminal could obey the character, or reorder others by it: a control character, a
+/// byte that is not UTF-8, or a mark of the direction of writing.
+bool is_control(std::string_view glyph) {
+  const auto lead = static_cast<unsigned char>(glyph[0]);
+  if (glyph.size() == 1) return (lead < ' ' && lead != '\n' && lead != '\t') || lead >= 0x7f;
+  constexpr std::string_view kDirections[] = {"\u061c", "\u200e", "\u200f", "\u202a",
+                                              "\u202b", "\u202c", "\u202d", "\u202e",
+                                              "\u2066", "\u2067", "\u2068", "\u2069"};
+  const bool is_c1 = lead == 0xc2 && static_cast<unsigned char>(glyph[1]) < 0xa0;
+  return is_c1 || std::ranges::count(kDirections, glyph) > 0;
+}
+
 std::string format_time(double seconds) {
   const auto whole = static_cast<long>(seconds);
   if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
@@ -106,15 +128,16 @@ Style detect_style(std::FILE* out) {
 std::string adapt(std::string_view text, const Style& style) {
   const bool colored = style.color == Color::kOn;
   const bool ascii = style.glyphs == Glyphs::kAscii;
-  if (colored && !ascii) return std::string(text);
-  std::string source = without_inversion(text);
+  std::string source = colored && !ascii ? std::string(text) : without_inversion(text);
   if (ascii) source = spell_powers(source);
   std::string out;
   for (std::string_view rest = source; !rest.empty();) {
     const Glyph glyph = first_glyph(rest);
     rest.remove_prefix(glyph.bytes.size());
-    if (glyph.bytes[0] == '\x1b') {
+    if (is_own_code(glyph.bytes)) {
       if (colored) out += glyph.bytes;
+    } else if (is_control(glyph.bytes) || glyph.bytes[0] == '\x1b') {
+      out += ascii ? "?" : "\ufffd";
     } else if (ascii && glyph.bytes.size() > 1) {
       out += std::string(glyph.width, nearest(glyph.bytes));
     } else {
@@ -128,6 +151,11 @@ void Terminal::write(std::string_view text) {
   const std::string adapted = adapt(text, style_);
   std::fwrite(adapted.data(), 1, adapted.size(), out_);
   std::fflush(out_);
+}
+
+void Terminal::overwrite(std::string_view line) {
+  std::fputc('\r', out_);
+  write(line);
 }
 
 std::string draw_progress(const Progress& progress, int width) {
@@ -162,7 +190,10 @@ ProgressBar::~ProgressBar() {
 }
 
 void ProgressBar::hide() {
-  if (is_shown_) terminal_.write("\r" + repeat(" ", terminal_.width() - 1) + "\r");
+  if (is_shown_) {
+    terminal_.overwrite(repeat(" ", terminal_.width() - 1));
+    terminal_.overwrite("");
+  }
   is_shown_ = false;
   next_ = start_;
 }
@@ -182,7 +213,7 @@ void ProgressBar::update(std::size_t done, std::string_view note) {
                           .note = note};
   // One column stays free: a terminal may break the line after its last one.
   const int width = terminal_.width() - 1;
-  terminal_.write("\r" + pad(draw_progress(progress, width), width, Align::kLeft));
+  terminal_.overwrite(pad(draw_progress(progress, width), width, Align::kLeft));
 }
 
 }  // namespace addnorm::report

@@ -30,7 +30,8 @@ struct Style {
 Style detect_style(std::FILE* out);
 
 /// Adapts a text to the style: without terminal codes if there is no colour, and with the nearest
-/// ASCII characters if there is no UTF-8.
+/// ASCII characters if there is no UTF-8. Names in files may contain anything, so "�" replaces
+/// control characters, except line breaks and tabs, and codes other than this project's colours.
 std::string adapt(std::string_view text, const Style& style);
 
 /// An output with its style.
@@ -45,6 +46,8 @@ class Terminal {
   }
   /// Writes the adapted text and flushes it.
   void write(std::string_view text);
+  /// Writes the adapted text over the current line.
+  void overwrite(std::string_view line);
 
   const Style& style() const { return style_; }
   int width() const { return style_.width; }

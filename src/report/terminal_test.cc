@@ -1,17 +1,25 @@
 #include "report/terminal.h"
 
 #include <fcntl.h>
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <memory>
+#include <string>
 
 #include "report/text.h"
 
 namespace addnorm::report {
 namespace {
+
+using namespace std::string_literals;
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
@@ -103,6 +111,27 @@ TEST_F(TerminalTest, AdaptsTextToWhatTheOutputShows) {
   EXPECT_EQ(adapt(text, {.glyphs = Glyphs::kAscii}), "2 ~ 1 #_");
   EXPECT_EQ(adapt("漢\x1b[7m", {.glyphs = Glyphs::kAscii}), "?? ");
   EXPECT_EQ(adapt("10⁻¹⁰ 5×10² 10", {.glyphs = Glyphs::kAscii}), "1e-10 5x1e2 10");
+}
+
+// The name of a tensor could otherwise set the terminal's title, hide a finding or move the cursor.
+TEST_F(TerminalTest, ObeysNoCodesInNames) {
+  for (const Color color : {Color::kOn, Color::kOff}) {
+    const Style style{.color = color};
+    for (const char* code : {"\x1b]0;title\x07", "\x1b[2J", "\x1b[8mhidden", "\x1b[1;1H", "\x1b",
+                             "\x1bP1$r\x1b\\", "\r", "\b\b", "\x7f",
+                             "\xc2\x9b"
+                             "2J",
+                             "\x9b"
+                             "2J",
+                             "\x84", "\u202eabc", "\u2066", "\x0e", "\x1b[38;5;1;8m"}) {
+      const std::string text = adapt("layer."s + code + ".weight", style);
+      EXPECT_THAT(text, Not(HasSubstr(code))) << text;
+      EXPECT_THAT(text, AllOf(StartsWith("layer.\ufffd"), EndsWith(".weight")));
+      EXPECT_EQ(text.find_first_of("\x1b\r\b\x07\x7f\x0e"), text.npos);
+    }
+    EXPECT_EQ(adapt("two\nlines\tand 漢 é ±", style), "two\nlines\tand 漢 é ±");
+  }
+  EXPECT_EQ(adapt("a\x1b[2Jb", {.glyphs = Glyphs::kAscii}), "a?b");
 }
 
 TEST_F(TerminalTest, PrintsAtOnce) {

@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/require.h"
@@ -24,6 +26,16 @@ using Clock = std::chrono::steady_clock;
 
 bool is_due(std::size_t every, std::size_t step, std::size_t last) {
   return step == last || (every > 0 && step % every == 0);
+}
+
+/// Whether the profile's first line is complete and is no entry. A crash of the system may have
+/// taken it.
+bool has_header(const std::string& profile) {
+  std::ifstream lines(profile);
+  std::string first;
+  std::getline(lines, first);
+  const auto header = io::try_parse_json(first);
+  return header && header->is_object() && !header->contains("step");
 }
 
 /// A run in progress, in the type of its branches and products.
@@ -57,6 +69,7 @@ class TrainingRun {
   std::optional<MetricsLog> log_;  // only in the process that writes
   StepMetrics last_;
   Clock::time_point start_;
+  std::size_t missing_steps_ = 0;  // before the checkpoint, in the metrics
   double validation_loss_ = std::numeric_limits<double>::quiet_NaN();
   double best_loss_ = std::numeric_limits<double>::infinity();
 };
@@ -86,6 +99,7 @@ TrainingRun<T>::TrainingRun(const RunConfig& config, const RunFiles& files,
   if (!before.steps.empty() && std::isfinite(before.steps.back().seconds)) {
     last_.seconds = before.steps.back().seconds;
   }
+  missing_steps_ = trainer_.steps() - std::min(trainer_.steps(), before.steps.size());
   for (const Validation& validation : before.validations) {
     validation_loss_ = validation.loss;
     best_loss_ = std::min(best_loss_, validation.loss);
@@ -93,6 +107,7 @@ TrainingRun<T>::TrainingRun(const RunConfig& config, const RunFiles& files,
   if (trainer_.steps() == 0) std::filesystem::remove(files.profile);
   io::write_files({{files.config, to_json(config).dump(2) + "\n"}});
   keep_steps(files.profile, trainer_.steps());
+  if (!has_header(files.profile)) std::filesystem::remove(files.profile);
 }
 
 /// Resumes from the folder's checkpoint, if there is one.
@@ -144,6 +159,7 @@ template <typename T>
 RunOutcome TrainingRun<T>::make_steps() {
   start_ = Clock::now() - std::chrono::duration_cast<Clock::duration>(
                               std::chrono::duration<double>(last_.seconds));
+  if (missing_steps_ > 0 && events_.on_missing_steps) events_.on_missing_steps(missing_steps_);
   if (trainer_.steps() == 0 && config_.profile_every > 0) profile();
   while (trainer_.steps() < config_.steps) {
     step();
@@ -213,6 +229,8 @@ void TrainingRun<T>::profile() {
 template <typename T>
 void TrainingRun<T>::save(const std::string& file, std::span<const NamedMatrix<float>> matrices) {
   if (!is_writer()) return;
+  // The logs must not end before the checkpoint, whatever happens to the machine.
+  for (const std::string& log : {files_.metrics, files_.profile}) io::sync_file(log);
   write_checkpoint(file, {.config = config_, .steps = trainer_.steps(), .text = fingerprint_},
                    matrices);
 }

@@ -18,6 +18,9 @@ struct RunEvents {
   /// Called after each step. If it returns true in any process, the run stops there, with a
   /// checkpoint.
   std::function<bool()> wants_stop = {};
+  /// Called before the first step if the folder's metrics lack steps before the checkpoint, with
+  /// their number.
+  std::function<void(std::size_t)> on_missing_steps = {};
 };
 
 struct RunOutcome {

@@ -149,6 +149,35 @@ TEST_F(TrainingRunTest, WhatCameAfterTheCheckpointIsForgotten) {
   EXPECT_EQ(io::read_file(files("whole").profile), io::read_file(files("killed").profile));
 }
 
+// After a power failure a file may have lost its end, or have zeros in place of it.
+TEST_F(TrainingRunTest, ContinuesFromLogsThatLostTheirEnd) {
+  config_.profile_every = 2;
+  struct Killed {};
+  const auto die = [&](const StepMetrics& m) {
+    if (m.step == 9) throw Killed();
+  };
+  for (const double kept : {0.0, 0.01, 0.3, 0.8}) {
+    for (const bool has_zeros : {false, true}) {
+      const std::string name = fmt::format("{} {}", kept, has_zeros);
+      SCOPED_TRACE(name);
+      EXPECT_THROW(run(name, {.on_step = die}), Killed);
+      for (const std::string& log : {files(name).metrics, files(name).profile}) {
+        std::string bytes = io::read_file(log);
+        const std::size_t size = bytes.size();
+        bytes.resize(static_cast<std::size_t>(kept * static_cast<double>(size)));
+        if (has_zeros) bytes.resize(size);
+        std::ofstream(log, std::ios::binary) << bytes;
+      }
+      std::size_t missing = 0;
+      run(name, {.on_missing_steps = [&](std::size_t count) { missing = count; }});
+      EXPECT_EQ(missing > 0, kept < 0.5);
+      const std::string& profile = files(name).profile;
+      EXPECT_EQ(io::parse_profiles(io::read_file(profile), profile).size(), 1u);
+      EXPECT_EQ(read_metrics(files(name).metrics).steps.back().step, config_.steps);
+    }
+  }
+}
+
 TEST_F(TrainingRunTest, MoreStepsGoOnFromTheLast) {
   config_.decay = "none";
   config_.steps = 7;

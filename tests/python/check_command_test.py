@@ -91,7 +91,8 @@ def test_findings_are_ignored_by_the_command_and_by_the_options(folder):
     (["models_of_test:no_model"], "TypeError: model: is int, must be a torch.nn.Module"),
     (["models_of_test:no_options"], "models_of_test:no_options returned a list as options, must be a dict with names "
                                     "as keys"),
-    (["models_of_test:wrong_option"], "got an unexpected keyword argument 'tokns'"),
+    (["models_of_test:wrong_option"], "check() has no option 'tokns'; expected one of layers, attention, feed_forward, "
+                                      "recipe, batch_first, tokens"),
     (["models_of_test:wrong_inputs"], "the model failed on these inputs: IndexError: index out of range in self"),
     (["models_of_test:sound", "--ignore", "residual-mising"],
      '--ignore: "residual-mising" is no rule of the doctor; the nearest is residual-missing'),

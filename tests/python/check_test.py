@@ -164,6 +164,22 @@ def test_what_cannot_be_is_one_line_and_leaves_the_model_as_it_was(model, inputs
     assert_same(before, state(model))
 
 
+@pytest.mark.parametrize("options, error, text", [
+    ({"layers": 5}, addnorm.Error, "layers is 5, must be a module's name, or a list of modules"),
+    ({"layers": [1]}, addnorm.Error, "layers is [1], must be"),
+    ({"attention": 5}, addnorm.Error, "attention is 5, must be a name or a list of names"),
+    ({"feed_forward": [1]}, addnorm.Error, "feed_forward is [1], must be a name or a list of names"),
+    ({"recipe": 5}, addnorm.Error, "recipe is 5, must be a dict of facts"),
+    ({"batch_first": 1}, addnorm.Error, "batch_first is 1, must be True, False or None"),
+    ({"tokens": "a"}, addnorm.Error, "tokens is 'a', must be a whole number, at least 1"),
+    ({"tokens": -1}, addnorm.Error, "tokens is -1, must be"),
+    ({"every": 2}, TypeError, "check() has no option 'every'; expected one of layers, attention, feed_forward")])
+def test_a_bad_option_is_not_blamed_on_the_model(options, error, text):
+    with pytest.raises(error) as raised:
+        addnorm.check(small_models.decoder(), TOKENS, **options)
+    assert str(raised.value).startswith(text)
+
+
 def test_behaviour_adds_lines_or_says_why_not(monkeypatch):
     calls = []
 

@@ -2,8 +2,10 @@
 
 import copy
 import gc
+import inspect
 import json
 import pickle
+import re
 import warnings
 import weakref
 
@@ -271,6 +273,26 @@ def test_an_error_within_ends_the_watching_and_not_the_training(where, monkeypat
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
 
 
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_full_disk_ends_the_watching_and_not_the_training(raises):
+    class Stopped(Exception):
+        pass
+
+    model = small_models.decoder()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            with addnorm.watch(model, every=2, path="/dev/full"):
+                losses = train(model, 3)
+                if raises:
+                    raise Stopped
+        except Stopped:
+            assert raises
+    stopped = [str(w.message) for w in caught if "addnorm.watch has stopped, training goes on" in str(w.message)]
+    assert len(stopped) == 1 and "No space left on device" in stopped[0]
+    assert losses == train(small_models.decoder(), 3)
+
+
 def test_an_error_of_the_model_is_the_models():
     model = small_models.decoder()
     with addnorm.watch(model, every=1) as watched:
@@ -346,6 +368,25 @@ def test_a_copy_that_is_made_within_is_a_model_of_its_own():
             assert torch.equal(made(X), expected)
         assert not torch.equal(model(X), expected)
     assert all(torch.equal(made(X), expected) for made in copies)
+
+
+def test_the_watched_forward_has_the_models_signature():
+    model = small_models.decoder()
+    signature, text = inspect.signature(model.forward), model.forward.__doc__
+    with addnorm.watch(model, every=1):
+        assert inspect.signature(model.forward) == signature
+        assert model.forward.__doc__ == text and model.forward.__name__ == "forward"
+        train(model, 1)
+    assert inspect.signature(model.forward) == signature and "forward" not in vars(model)
+
+
+@pytest.mark.parametrize("options, error, text", [
+    ({"layers": 5}, addnorm.Error, "layers is 5, must be a module's name, or a list of modules"),
+    ({"tokens": 0}, addnorm.Error, "tokens is 0, must be a whole number, at least 1"),
+    ({"layer": "h"}, TypeError, "watch() has no option 'layer'; expected one of layers, attention")])
+def test_bad_options_are_errors_before_the_training(options, error, text):
+    with pytest.raises(error, match=re.escape(text)):
+        addnorm.watch(small_models.decoder(), **options)
 
 
 def test_a_name_to_ignore_that_is_no_rule_is_an_error_before_the_training():

@@ -33,10 +33,10 @@ struct AddNormOptions {
 ///
 ///     h = before(x);  f = inside(F(h));  s = skip ⊙ x + gain ⊙ dropout(u);  y = after(s)
 ///
-/// For most placements u is f. If the stream has several lanes X, then x = a·R(X) and s = A·X + b ⊗
-/// dropout(u) (see Placement), and `after` normalizes the first lane of s. F may read several mixes
-/// of the lanes, one for each row of a. Then x and h stack the rows of all mixes, and each mix has
-/// its own `before`.
+/// The update u is f for most placements; otherwise it is computed from f and x. If the stream has
+/// several lanes X, then x = a·R(X) and s = A·X + b ⊗ dropout(u) (see Placement), and `after`
+/// normalizes the first lane of s. F may read several mixes of the lanes, one for each row of a.
+/// Then x and h stack the rows of all mixes, and each mix has its own `before`.
 ///
 /// Keeps what backward needs, except x: the caller must keep x's values until backward. Each
 /// backward must follow its forward.
@@ -49,7 +49,7 @@ class AddNorm {
 
   ADDNORM_API AddNorm(const Placement& placement, const AddNormOptions& options);
 
-  /// Replaces the stream x by y.
+  /// Sets `stream`, which is x, to y. x's memory is not overwritten.
   ADDNORM_API void forward(ResidualStream<T>& stream, Sublayer<T>& branch, const Pass<T>& pass);
   /// Replaces the gradient of y by the gradient of x.
   ADDNORM_API void backward(StreamGradient<T>& gradient, Sublayer<T>& branch, const Pass<T>& pass);
@@ -91,7 +91,7 @@ class AddNorm {
   UpdateStep<T> update_;
   std::optional<LaneSite<T>> lanes_;  // replaces one_lane_ if there are several lanes
 
-  MatrixView<const Value> x_;  // z if there are several lanes
+  MatrixView<const Value> x_;  // of the last forward
   MatrixView<const T> input_;  // F's input: h, or x without `before`
   MatrixView<const T> u_;
   Matrix<T> h_, branch_,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any, Callable, Dict, Optional, Sequence, Set, Tuple, Union
 
 import torch
@@ -193,28 +192,27 @@ class Probe:
 
 
 class _FastPath:
-    """PyTorch's switch of the fast path. It is off while at least one probe measures; two models in one loop have two
-    probes. Then the switch returns to its value before the first probe."""
+    """PyTorch's switch of the fast path. It is off while at least one probe measures: two models in one loop have two
+    probes, and so have two threads. Then the switch returns to its value before the first probe. There is no lock,
+    because an interrupt could leave it locked."""
 
     def __init__(self) -> None:
-        self._lock, self._users, self._was_on = threading.Lock(), 0, True
+        self._users: Dict[object, bool] = {}  # the value before the first probe, by probe
 
     def turn_off(self, undo: Undo) -> None:
         switch = getattr(torch.backends, "mha", None)
         if not hasattr(switch, "set_fastpath_enabled"):
             return
-        undo.callback(self._restore, switch)
-        with self._lock:
-            if self._users == 0:
-                self._was_on = switch.get_fastpath_enabled()
-                switch.set_fastpath_enabled(False)
-            self._users += 1
+        others = next(iter(self._users.values()), None)
+        before, user = switch.get_fastpath_enabled() if others is None else others, object()
+        undo.callback(self._restore, switch, user, before)
+        self._users[user] = before
+        switch.set_fastpath_enabled(False)
 
-    def _restore(self, switch: Any) -> None:
-        with self._lock:
-            self._users -= 1
-            if self._users == 0:
-                switch.set_fastpath_enabled(self._was_on)
+    def _restore(self, switch: Any, user: object, before: bool) -> None:
+        if set(self._users) <= {user}:
+            switch.set_fastpath_enabled(before)  # while `user` is listed, so that no new probe reads "off" as the value
+        self._users.pop(user, None)
 
 
 _FAST_PATH = _FastPath()

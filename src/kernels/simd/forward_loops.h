@@ -81,7 +81,7 @@ class ForwardLoops {
     std::size_t slot = 0;               ///< index of the first row in the staging buffer
     std::size_t s = 0;                  ///< index of the first row in the matrix `s_`
     bool scaled = false;                ///< whether statistics.scale of any row is not 1
-    bool staged = true;                 ///< false: s is in registers alone
+    bool staged = true;                 ///< false: s is not in the staging buffer
     HWY_ALIGN V shift[kRowGroup] = {};  ///< the shift of each row of s
     Pack<V, 4> sum[kRowGroup], squares[kRowGroup];  ///< Σd and Σd² of d = s − shift in a block
     BlockSum<V, Group<V>> sums, all_squares;        ///< the same over all blocks
