@@ -41,8 +41,8 @@ export function Goals() {
           </li>
           <li>
             <Trans>
-              How <ChapterLink to="highway">signal and gradient</ChapterLink> pass a deep stack only
-              with both.
+              How <ChapterLink to="highway">signal and gradient</ChapterLink> get through a deep
+              stack only with both Add and Norm.
             </Trans>
           </li>
         </ol>
@@ -53,8 +53,8 @@ export function Goals() {
 
 export function Closing() {
   return (
-    <section class="closing" aria-label={t`What to keep, and references`}>
-      <h2>{t`What to keep`}</h2>
+    <section class="closing" aria-label={t`What to remember, and references`}>
+      <h2>{t`What to remember`}</h2>
       <ol>
         <li>
           <Trans>
@@ -84,8 +84,8 @@ export function Closing() {
         </li>
         <li>
           <Trans>
-            Pre-norm puts no norm into the stream, so it grows, and late layers turn it less.
-            Post-norm keeps its size, but a deep stack{' '}
+            Pre-norm puts no norm into the stream, so the stream grows, and late layers turn it
+            less. Post-norm keeps the stream’s size, but a deep stack{' '}
             <ChapterLink to="placement">can stall without warm-up</ChapterLink>.
           </Trans>
         </li>
@@ -106,7 +106,7 @@ export function Closing() {
           <li>
             <Trans>
               In the backward pass LayerNorm removes the parts of the gradient along 1 and x̂, and{' '}
-              <ChapterLink to="backward">divides it by σ</ChapterLink>.
+              <ChapterLink to="backward">divides the rest by σ</ChapterLink>.
             </Trans>
           </li>
         </Everything>

@@ -46,7 +46,7 @@ test('each norm’s output is what the formula gives', async () => {
 test('BatchNorm depends on its neighbours, and gives 0 for a batch of one', async () => {
   const page = await openPage('#axes?ax.kind=batch');
   const axes = chapter(page, 'axes');
-  const others = axes.getByRole('button', { name: 'Draw only the other samples again' });
+  const others = axes.getByRole('button', { name: 'Draw new values for the other samples' });
   const [x, before] = [await vector(axes, 'row-1'), await vector(axes, 'output-1')];
   const said = /by up to ([\d.]+): it depends/.exec(await axes.innerText())![1];
   let change = 0;
@@ -164,7 +164,7 @@ test('a mangled link gets a word, and groups that do not fit do too', async () =
   const page = await openPage(hash);
   const axes = chapter(page, 'axes');
   expect(await axes.innerText()).toContain(
-    '6 channels cannot be split into 4 equal groups: 2 is used.',
+    '6 channels cannot be split into 4 equal groups, so the figure has 2.',
   );
   expect(await axes.innerText()).toContain('must be a whole number from 1 to 8');
   expect(await axes.locator('.axes-words').innerText()).toContain('Sample 4, channel 6');

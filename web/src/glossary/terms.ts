@@ -40,7 +40,7 @@ export const TERMS: readonly Term[] = [
     id: 'residual-stream',
     name: t`residual stream`,
     forms: t`residual stream|stream`,
-    words: t`The vector of a token that runs through all layers. Each sublayer reads it and adds to it.`,
+    words: t`A token’s vector on its way through all layers. Each sublayer reads it and adds to it.`,
   },
   {
     id: 'residual',
@@ -90,14 +90,14 @@ export const TERMS: readonly Term[] = [
     id: 'deviation',
     name: t`standard deviation σ`,
     forms: t`standard deviation|deviation|σ`,
-    words: t`How far numbers typically lie from their mean: the root of the mean squared distance.`,
+    words: t`How far numbers typically lie from their mean: the square root of the mean squared distance.`,
   },
   {
     id: 'rms',
     name: 'RMS',
     forms: t`RMS|root mean square`,
-    words: t`Root mean square, the typical size of some numbers: square them, take the mean, take the
-      root.`,
+    words: t`Root mean square, the typical size of some numbers: square them, take the mean, take
+      the square root.`,
   },
   {
     id: 'pre-norm',
@@ -115,8 +115,8 @@ export const TERMS: readonly Term[] = [
     id: 'gradient',
     name: t`gradient`,
     forms: t`gradient|gradients`,
-    words: t`For each number, how much the loss changes if that number changes a little. Training moves
-      weights against it.`,
+    words: t`For each number, how much the loss changes if that number changes a little. Training
+      moves the weights against the gradient.`,
   },
   {
     id: 'loss',
@@ -128,8 +128,8 @@ export const TERMS: readonly Term[] = [
     id: 'nats',
     name: t`nats`,
     forms: t`nats`,
-    words: t`The unit of a loss −ln p, where p is the probability of what really follows. 1 nat is 1.44
-      bits.`,
+    words: t`The unit of a loss −ln p, where p is the probability of what actually follows. 1 nat is
+      1.44 bits.`,
   },
   {
     id: 'logits',
@@ -167,8 +167,8 @@ export const TERMS: readonly Term[] = [
     id: 'cosine',
     name: t`cosine`,
     forms: t`cosine|cosines`,
-    words: t`How alike the directions of two vectors are: 1 for the same direction, 0 for a right angle,
-      −1 for opposite directions.`,
+    words: t`How similar the directions of two vectors are: 1 for the same direction, 0 for a right
+      angle, −1 for opposite directions.`,
   },
   {
     id: 'token-similarity',

@@ -112,7 +112,7 @@ export function Hero({ title, introduction }: { title: string; introduction: Com
 
 /** Returns a sentence about the norm's place and its effect on the stream. */
 function normWords(add: boolean, norm: boolean): string {
-  if (!norm) return t`The norm is off: each sublayer reads the stream as it is, of any size.`;
+  if (!norm) return t`The norm is off: each sublayer reads the stream as it is, whatever its size.`;
   return add
     ? t`The norm stands before each sublayer, as in GPT-2, so the stream itself may grow. Chapter 1
       shows the older order, with the norm after the sum.`

@@ -5,7 +5,7 @@ const KEYS: [keys: string[], does: string][] = [
   [['→', '←'], t`next step, previous step`],
   [
     [t`Page Down`, t`Page Up`, t`Space`],
-    t`the same, but a step that is too high is scrolled first`,
+    t`the same, but a step taller than the screen is scrolled first`,
   ],
   [['G'], t`go to any step`],
   [['N'], t`speaker’s notes below the step`],

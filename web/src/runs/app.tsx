@@ -21,7 +21,7 @@ export function App() {
         <h1>{t`Training runs`}</h1>
         <p>
           <Trans>
-            This page shows what addnorm train writes, as it writes it.{' '}
+            This page shows what addnorm train writes, while it is running.{' '}
             <a href={tutorial}>The tutorial</a> explains the terms.
           </Trans>
         </p>

@@ -44,8 +44,8 @@ export function Concepts() {
           batch, and this noise can regularize. LayerNorm takes its statistics from the token itself
           and has no such noise.`}</p>
       </Idea>
-      <Idea title={t`Its position in the Transformer`}>
-        <p>{t`The original Transformer has it after every sublayer:`}</p>
+      <Idea title={t`Add & Norm in the Transformer`}>
+        <p>{t`The original Transformer has Add & Norm after every sublayer:`}</p>
         <Formula block tex="\text{AddNorm}(x, F(x)) = \text{LayerNorm}(x + F(x))" />
         <p>
           <Trans>
@@ -63,9 +63,9 @@ export function Concepts() {
         <p>
           <Trans>
             The norm’s input s = x + F(x) is the sum of stage A. ε keeps σ from being zero if all
-            values are equal. In this chapter ε = 1e-8 is added under the root. Most libraries add
-            it there too, with 1e-5 or 1e-6; some code adds ε to σ instead. You can try both in{' '}
-            <ChapterLink to="step-by-step">Step by step</ChapterLink>.
+            values are equal. In this chapter ε = 1e-8 is added under the square root. Most
+            libraries add it there too, with 1e-5 or 1e-6; some code adds ε to σ instead. You can
+            try both places in <ChapterLink to="step-by-step">Step by step</ChapterLink>.
           </Trans>
         </p>
       </Idea>

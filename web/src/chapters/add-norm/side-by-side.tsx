@@ -154,7 +154,7 @@ function Drawing({ width, x, x2, pairs }: DrawingProps) {
   return (
     <>
       <Label at={[width / 2, 11]} class="strong" colour="var(--stream)">
-        {t`x, and outlined x′`}
+        {t`x; outlines: x′`}
       </Label>
       <Both box={input} colour="var(--stream)" values={x} others={x2} />
       <Line points={[foot, [foot[0], ROWS.split]]} colour="var(--stream)" />

@@ -51,8 +51,8 @@ export function StageA() {
   return (
     <Figure
       name={t`Stage A. The input x takes two paths: unchanged along the identity path, and through
-        attention or the feed-forward network, which computes F(x). A plus adds the two. Bars show
-        x, F(x) and their sum s.`}
+        attention or the feed-forward network, which computes F(x). At the plus sign the two are
+        added. Bars show x, F(x) and their sum s.`}
       width={WIDTH}
       height={(width) => layoutOf(width).height}
       draw={(width) => <Drawing {...layoutOf(width)} />}

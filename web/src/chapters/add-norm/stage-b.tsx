@@ -40,7 +40,7 @@ export function StageB() {
         part="b2"
         title={t`B2: Normalize`}
         head={<Formula tex="\hat x = (s - \mu) / \sigma" />}
-        name={t`Step B2. Bars of the normalized vector, about a zero line.`}
+        name={t`Step B2. Bars of the normalized vector, around a zero line.`}
         row={{ name: 'x̂', id: 'normalized', values: normalized }}
         draw={(width) => <NormalizedChart width={width} />}
       >
@@ -51,7 +51,7 @@ export function StageB() {
         part="b3"
         title={t`B3: Scale & shift`}
         head={<Formula tex="y = \gamma \hat x + \beta" />}
-        name={t`Step B3. Bars of the output, about a zero line.`}
+        name={t`Step B3. Bars of the output, around a zero line.`}
         row={{ name: 'y', id: 'output', values: output }}
         draw={(width) => <OutputChart width={width} />}
       >
@@ -66,9 +66,9 @@ function normalizedWords(normalized: readonly number[]): string {
     return t`All values of s are equal: x̂ is 0, and ε keeps the division from being 0 ÷ 0.`;
   }
   return state.unstable.value
-    ? t`x̂ has mean 0, deviation 1. Outlines: x̂ without the factor ${INJECTED}. Pale: s − μ, before
-        ÷ σ.`
-    : t`x̂ has mean 0, deviation 1.`;
+    ? t`x̂ has mean 0 and deviation 1. Outlines: x̂ without the factor ${INJECTED}. Pale: s − μ,
+        before the division by σ.`
+    : t`x̂ has mean 0 and deviation 1.`;
 }
 
 /** The sliders of γ and β, and a button that sets them to σ and μ. */

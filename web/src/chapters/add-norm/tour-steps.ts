@@ -28,8 +28,8 @@ export const TOUR: readonly TourStep[] = [
   {
     part: 'picture',
     title: t`Where we are`,
-    text: t`The marked boxes are Add & Norm. One stands after every attention and every feed-forward
-      network. We now open one of them.`,
+    text: t`The marked boxes are Add & Norm. There is one after every attention sublayer and every
+      feed-forward network. We now open one of them.`,
   },
   {
     part: 'split',
@@ -59,13 +59,13 @@ export const TOUR: readonly TourStep[] = [
     part: 'b1',
     title: t`Measure`,
     text: t`The norm first computes two numbers from s. The dashed line is the mean μ. The standard
-      deviation σ says how far the bars lie from that line.`,
+      deviation σ says how far the bars typically lie from that line.`,
   },
   {
     part: 'b2',
     title: t`The stabilizer`,
-    text: t`Subtract μ, divide by σ. The bars now balance around zero, with standard deviation 1.
-      With five values no bar can be longer than 2.`,
+    text: t`Subtract μ, then divide by σ. The bars now balance around zero, with standard deviation
+      1. With five values no bar can be longer than 2.`,
   },
   {
     part: 'b3',
@@ -90,7 +90,7 @@ export const TOUR: readonly TourStep[] = [
   {
     part: 'comparison',
     title: t`In range, but not the same`,
-    text: t`F was scaled, but x was not. So x̂ turns toward LayerNorm(F). The cosines show how far.
+    text: t`F was scaled, but x was not. So x̂ turns towards LayerNorm(F). The cosines show how far.
       σ grows, and the gradient shrinks.`,
     unstable: true,
   },
@@ -98,14 +98,15 @@ export const TOUR: readonly TourStep[] = [
     part: 'identity',
     title: t`Without the highway`,
     text: t`Now the residual is off: the identity path carries zeros, and only F(x) reaches the
-      norm. Only in this case x̂ is the same for F and for ten times F.`,
+      norm. Only in this case is x̂ the same for F and for ten times F.`,
     unstable: true,
     residual: false,
   },
   {
     part: 'controls',
     title: t`Your turn`,
-    text: t`Everything is set as before the tour. Drag bars, draw new values, inject instability, or
-      switch the residual off. Undo takes back every change, and the link keeps your settings.`,
+    text: t`All settings are as they were before the tour. Drag bars, draw new values, inject
+      instability, or switch the residual off. Undo reverts each change, and the link keeps your
+      settings.`,
   },
 ];

@@ -49,8 +49,8 @@ export function Transformer({ onOpen }: TransformerProps) {
       viewBox="0 0 328 350"
       role="group"
       aria-label={t`The Transformer has an encoder with attention and a feed-forward network, and a
-        decoder with two attentions and a feed-forward network. Both are repeated N times. Each of
-        these five sublayers has a residual path around it and an Add & Norm box after it.`}
+        decoder with two attention sublayers and a feed-forward network. Both are repeated N times.
+        Each of these five sublayers has a residual path around it and an Add & Norm box after it.`}
     >
       <path d="M84 140V108H164V182H180" />
       {STACKS.map((stack) => (

@@ -23,7 +23,7 @@ export function verdict(c: Comparison, unstable: boolean, residual: boolean): st
 
 function scale({ deviationRatio, gradientRatio }: Comparison): string {
   return t`σ is ${roundNumber(deviationRatio, 3)} times as large as before, and the gradient through
-    the norm ${roundNumber(gradientRatio, 3)} times.`;
+    the norm is ${roundNumber(gradientRatio, 3)} times as large.`;
 }
 
 function bothPaths(c: Comparison): string {
@@ -50,8 +50,8 @@ function changed(c: Comparison): string {
   const [stable, branch] = [cosineText(c.withStable), cosineText(c.withBranch)];
   const [branchBefore, xBefore] = [cosineText(c.stableWithBranch), cosineText(c.stableWithX)];
   const found = t`x̂ is in range, but it differs from the stable x̂: their cosine is ${stable}. Only
-    F was scaled, not x. The cosine with LayerNorm(F) went from ${branchBefore} to ${branch}, with
-    LayerNorm(x) from ${xBefore} to ${cosineText(c.withX)}.`;
+    F was scaled, not x. The cosine with LayerNorm(F) went from ${branchBefore} to ${branch}, and
+    the cosine with LayerNorm(x) from ${xBefore} to ${cosineText(c.withX)}.`;
   const left = Math.abs(c.withX / c.stableWithX);
   if (!(left < 1)) return found;
   return `${found} ${left < 0.5 ? t`So x has little effect.` : t`So x has less effect.`}`;

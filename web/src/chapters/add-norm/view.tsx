@@ -33,10 +33,11 @@ export function AddNorm() {
           <StageB />
         </div>
       </div>
-      <p>{t`Drag a bar of x or F(x), on a touch screen by its end, or move it with the arrow keys.
-        F(x) stands for the output of any sublayer: here it is set by hand, so it does not depend on
-        x. The three charts of stage A share one scale, from −2 to 2. Inject Instability multiplies
-        F(x) by ${INJECTED}: its bars burst out of their frame, and their labels show the values.`}</p>
+      <p>{t`Drag a bar of x or F(x) (on a touch screen, drag its end), or move it with the arrow
+        keys. F(x) stands for the output of any sublayer: here it is set by hand, so it does not
+        depend on x. The three charts of stage A share one scale, from −2 to 2. Inject Instability
+        multiplies F(x) by ${INJECTED}: its bars burst out of their frame, and their labels show the
+        values.`}</p>
       <Everything>
         <details>
           <summary>{t`Type the values`}</summary>
@@ -91,9 +92,9 @@ function Introduction() {
       </TourPart>
       <div>
         <p>{t`In a Transformer each token, a piece of text, is a vector of numbers: its features.
-          Alternating sublayers change it: attention and feed-forward networks (FFN). Add & Norm
-          stands around each sublayer. It preserves the sublayer’s input and keeps the numbers in
-          range.`}</p>
+          Two kinds of sublayer change it alternately: attention and feed-forward networks (FFN).
+          Add & Norm is wrapped around each sublayer. It preserves the sublayer’s input and keeps
+          the numbers in range.`}</p>
         <ul>
           <li>
             <Trans>

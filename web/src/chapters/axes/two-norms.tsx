@@ -58,7 +58,7 @@ export function TwoNorms({ batch, x }: TwoNormsProps) {
           }))}
         />
       </Figure>
-      <p>{t`BatchNorm needs the other samples to normalize one of them. LayerNorm needs only the
+      <p>{t`To normalize one sample, BatchNorm needs the other samples. LayerNorm needs only the
         sample itself: in a Transformer, one token.`}</p>
     </>
   );

@@ -64,11 +64,11 @@ export function Axes() {
           comes as [batch, tokens, d_model]. In a Transformer a row is a token, and its features are
           the d_model numbers of the residual stream. Sequences differ in length, batches can be
           small, and text is written one token at a time. LayerNorm and RMSNorm use only the token
-          itself, so its output does not depend on the other tokens. BatchNorm’s output depends on
-          the rest of the batch. After training it uses running averages instead, so it then
-          computes something else. The figure shows BatchNorm during training. All five norms have γ
-          = 1, β = 0 and ε = 10⁻⁵. <ChapterLink to="step-by-step">Step by step</ChapterLink> has the
-          arithmetic.
+          itself, so a token’s output does not depend on the other tokens. BatchNorm’s output
+          depends on the rest of the batch. After training it uses running averages instead, so it
+          then computes something else. The figure shows BatchNorm during training. All five norms
+          have γ = 1, β = 0 and ε = 10⁻⁵. <ChapterLink to="step-by-step">Step by step</ChapterLink>{' '}
+          has the arithmetic.
         </Trans>
       </p>
     </>
@@ -109,8 +109,8 @@ function Controls() {
             <Choice label={t`Groups`} item={state.groups} values={fitting} />
             {Number(asked) !== groups && (
               <Problem
-                text={t`${channels} channels cannot be split into ${asked} equal groups: ${groups}
-                  is used.`}
+                text={t`${channels} channels cannot be split into ${asked} equal groups, so the
+                  figure has ${groups}.`}
               />
             )}
           </div>
@@ -119,7 +119,7 @@ function Controls() {
       <div class="buttons">
         <Button onClick={() => advance(state.seed)}>{t`Draw new values`}</Button>
         <Button onClick={() => advance(state.others)} disabled={state.samples.value === 1}>
-          {t`Draw only the other samples again`}
+          {t`Draw new values for the other samples`}
         </Button>
       </div>
     </>

@@ -43,10 +43,10 @@ export function CausalMask() {
       <p data-verdict="mask">{verdict(causal ? masked : open, causal, replaced)}</p>
       <p class="hint">
         {t`Measured in a block of d_model ${WIDTH} and one head with initial weights, on ${TOKENS}
-          random tokens. Each row has the weights with which one token reads all others; they add up
-          to 1. Without the mask, token 2 gives ${weight(open, 1, 0)} of its attention to token 1.
-          With the mask, only tokens 1 and 2 share its attention, and token 1 gets
-          ${weight(masked, 1, 0)}.`}
+          random tokens. Each row has the weights with which one token reads all tokens, itself
+          included; they add up to 1. Without the mask, token 2 gives ${weight(open, 1, 0)} of its
+          attention to token 1. With the mask, only tokens 1 and 2 share its attention, and token 1
+          gets ${weight(masked, 1, 0)}.`}
       </p>
     </>
   );

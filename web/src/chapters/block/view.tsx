@@ -159,16 +159,16 @@ function Parts() {
         {headsProblem(sizes)
           ? t`n_heads appears in none of the formulas: the heads share d_model in equal parts.`
           : t`n_heads appears in none of the formulas: the heads share d_model, ${headSize(sizes)} features each.`}{' '}
-        {t`B and T appear in none either. In float32 one block takes ${memory(4 * one)}, and its
-          gradients take as much again.`}
+        {t`B and T do not appear in them either. In float32 one block takes ${memory(4 * one)}, and
+          its gradients take as much again.`}
       </p>
       <p>
         {state.placement.value === 'pre'
           ? t`Not counted: embeddings and the head, and the norm that ends a pre-norm stack (2 · ${grouped(sizes.dModel)} more).`
           : t`Not counted: embeddings and the head.`}{' '}
         <Trans>
-          <ChapterLink to="placement">Where the norm goes</ChapterLink> shows what pre and post do
-          to training. Their count is the same.
+          <ChapterLink to="placement">Where the norm goes</ChapterLink> shows what pre-norm and
+          post-norm do to training. Both have the same number of parameters.
         </Trans>
       </p>
     </>
@@ -215,10 +215,10 @@ function Example() {
         <Trans>
           Each program creates this block, draws its weights with seed 0 and runs it on a random x
           of two sequences of ten tokens. It prints the shape of y, the number of parameters and the
-          mean |y − x|. The library draws PyTorch’s random numbers in PyTorch’s order. So for 512,
-          8, 2048, pre-norm, no mask and ReLU, C++ and Python both print 2 x 10 x 512, 3152384 and
-          0.2057. JavaScript draws the same weights but another x, so its mean is only close to
-          that.
+          mean |y − x|. The library draws PyTorch’s random numbers in PyTorch’s order. So for
+          d_model 512, 8 heads, d_ff 2048, pre-norm, no mask and ReLU, C++ and Python both print 2 x
+          10 x 512, 3152384 and 0.2057. JavaScript draws the same weights but another x, so its mean
+          is only close to that.
         </Trans>
       </p>
       <p>

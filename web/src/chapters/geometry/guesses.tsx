@@ -80,7 +80,7 @@ const QUESTIONS: Question[] = [
     ],
     made: signal(undefined),
     reply: (layer, rms) =>
-      t`x̂ changes by at most ${layer} in LayerNorm and ${rms} in RMSNorm: that is ε.`,
+      t`x̂ changes by at most ${layer} in LayerNorm and ${rms} in RMSNorm, because of ε.`,
   },
 ];
 
@@ -124,8 +124,8 @@ function QuestionView({ item, question, answers, right, moves, made, reply }: Qu
         (one) =>
           !fits(one) && (
             <p key={one.name} class="hint">
-              {t`“${one.name}” is off: it would move x out of this figure, where features go from −3
-              to 3.`}
+              {t`“${one.name}” is unavailable: it would move x out of this figure, where features go
+              from −3 to 3.`}
             </p>
           ),
       )}

@@ -46,8 +46,8 @@ test('a reply names no rounding error', () => {
 
 test('a move that would leave the figure is named with its reason', () => {
   state.doubled.value = 'b';
-  expect(renderToString(<Guesses />)).not.toContain('is off');
+  expect(renderToString(<Guesses />)).not.toContain('is unavailable');
   state.x.value = [2, 1, -1];
-  expect(renderToString(<Guesses />)).toContain('“Times 2” is off: it would move x out of');
-  expect(renderToString(<Guesses />)).not.toContain('“Divided by 2” is off');
+  expect(renderToString(<Guesses />)).toContain('“Times 2” is unavailable: it would move x out of');
+  expect(renderToString(<Guesses />)).not.toContain('“Divided by 2” is unavailable');
 });

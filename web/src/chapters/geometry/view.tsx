@@ -26,8 +26,8 @@ export function Geometry() {
         <Trans>
           With three features a token is a point in space, and each step of the norm is a visible
           move. The dashed line is the direction 1 = (1, 1, 1), along which all features are equal.
-          Drag x, or type it; drag the background to turn the view. A model’s space has hundreds of
-          dimensions, with √n instead of √3.
+          Drag x, or type it; drag the background to turn the view. A model has n features, often
+          hundreds; there √n replaces the √3 below.
         </Trans>
       </p>
       <div class="beside">
@@ -136,9 +136,9 @@ function NearTheLine() {
     <>
       <p>
         <Trans>
-          On the line x − μ is 0 and has no direction: without ε the norm would divide 0 by 0. Close
-          to the line, a tiny change of x would move x̂ across the whole circle. With ε = 10⁻⁵ under
-          the root, x̂ leaves the circle there and goes to 0:
+          On the dashed line, x − μ is 0 and has no direction: without ε the norm would divide 0 by
+          0. Close to the line, a tiny change of x would move x̂ across the whole circle. With ε =
+          10⁻⁵ under the square root, x̂ leaves the circle there and goes to 0:
         </Trans>
       </p>
       <Formula

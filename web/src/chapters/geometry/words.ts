@@ -23,9 +23,9 @@ function layerWords({ x, mean, deviation, centred, normalized }: Moves): Record<
         along 1: x − μ lies in the plane through 0 where features sum to 0. The position of x along
         1 is lost.`,
     normalized: t`x − μ has length ${round(length(centred))}. Divided by σ = ${round(deviation)} it
-        has length ${round(length(normalized))}. Up to ε every x̂ has length √3, as the mean of
-        three squares is 1. So x̂ lies on a circle. The distance of x from the dashed line is
-        lost.`,
+        has length ${round(length(normalized))}. Up to ε every x̂ has length √3, because the mean
+        square of its three numbers is 1. So x̂ lies on a circle. The distance of x from the dashed
+        line is lost.`,
     scaled: t`γ stretches each axis by its own factor. The circle becomes an ellipse, which lies in
         another plane.`,
     output: t`β moves the ellipse. y lies on it for every x: three numbers become one, a position on
@@ -64,9 +64,9 @@ export function gradientWords(kind: TokenNorm, gradient: Gradient): string {
   const left = share(remainder);
   const [sigma, size] = [round(deviation), round(length(dx))];
   return kind === 'layer'
-    ? t`Of |g|², ${share(alongOnes)} lie along 1 and ${share(alongNormalized)} along x̂. Both are
-        removed. What remains, ${left}, is tangent to the circle. Divided by σ = ${sigma} it is dx,
-        of length ${size}.`
-    : t`Of |g|², ${share(alongNormalized)} lie along x̂ and are removed. What remains, ${left}, is
+    ? t`${share(alongOnes)} of |g|² lies along 1 and ${share(alongNormalized)} along x̂. Both parts
+        are removed. The remainder, ${left}, is tangent to the circle. Divided by σ = ${sigma} it is
+        dx, of length ${size}.`
+    : t`${share(alongNormalized)} of |g|² lies along x̂ and is removed. The remainder, ${left}, is
         tangent to the sphere. Divided by σ = ${sigma} it is dx, of length ${size}.`;
 }

@@ -12,8 +12,9 @@ export function summary(gradients: number[][]): string {
   const arrives = gradients.map((ratios) => ratios.every((ratio) => fateOf(ratio) === 'arrives'));
   const sound = LANES.filter((_, lane) => arrives[lane]).map(({ name }) => t`“${name}”`);
   if (sound.length === 0)
-    return t`At this depth the gradient arrives in no stack with all three kinds of initial
+    return t`At this depth no stack’s gradient arrives with all three kinds of initial weights.`;
+  if (sound.length === LANES.length)
+    return t`At this depth the gradient arrives in all four stacks, with all three kinds of initial
       weights.`;
-  if (sound.length === LANES.length) return t`At this depth the gradient arrives in all four.`;
   return t`At this depth the gradient arrives with all three kinds of initial weights only in ${list.format(sound)}.`;
 }

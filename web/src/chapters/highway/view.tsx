@@ -119,9 +119,9 @@ function Story() {
       <p>
         <Trans>
           A residual connection is a highway beside the sublayer: the signal continues unchanged,
-          and the sublayer only adds to it. It was invented against degradation: He et al. 2016
-          found that a deeper plain network has a higher error, even on its training data. In the
-          derivative the highway is the 1:
+          and the sublayer only adds to it. It was invented to solve the degradation problem: He et
+          al. 2016 found that a deeper plain network has a higher error, even on its training data.
+          In the derivative the highway is the 1:
         </Trans>
       </p>
       <div class="highway-formulas">
@@ -130,7 +130,7 @@ function Story() {
       </div>
       <Advanced title={t`The derivative of a whole stack`}>
         <p>
-          <Trans>Over a whole stack the chain rule multiplies these:</Trans>
+          <Trans>Over a whole stack the chain rule multiplies these derivatives:</Trans>
         </p>
         <div class="highway-formulas">
           <Formula block tex={WITHOUT} />
@@ -141,21 +141,22 @@ function Story() {
             Multiplied out (He et al. 2016, Identity Mappings), the second product has a term 1 that
             does not depend on any sublayer: along this path the gradient reaches layer 0 without
             shrinking. The other terms may still make the gradient grow or, near F′ = −1, cancel it.
-            The norm keeps F’s input in range, and so F′. The position of the norm matters. Before F
-            (pre-norm, the default below) the 1 stays unchanged. After the sum, as in chapter 1
-            (post-norm), each norm also divides the path past F by a σ. That is again a product of
-            many factors, but of milder ones.
+            The norm keeps F’s input in range, and with it F′. The position of the norm matters.
+            With the norm before F (pre-norm, the default below), the 1 stays unchanged. With the
+            norm after the sum (post-norm, as in chapter 1), each norm also divides the gradient on
+            the path past F by its σ. This is again a product of many factors, but they are milder.
           </Trans>
         </p>
       </Advanced>
       <p>
         <Trans>
           Below are four real decoders: with neither residuals nor norms, with one of the two, and
-          with both. In the last, the norm stands before each sublayer (pre-norm) or after each sum
-          (post-norm). Each decoder runs forward and backward once on the same 32 bytes of text. The
-          charts show the root mean square (RMS) of the stream and of its gradient. Nothing has been
-          learned yet: the initial weights are random numbers, and each recipe gives them another
-          size. A network whose gradient is lost with its initial weights hardly begins to learn.
+          with both. In the last one, the norm stands before each sublayer (pre-norm) or after each
+          sum (post-norm). Each decoder runs forward and backward once on the same 32 bytes of text.
+          The charts show the root mean square (RMS) of the stream and of its gradient. Nothing has
+          been learned yet: the initial weights are random numbers, and each recipe gives them a
+          different size. A network whose gradient is lost with its initial weights hardly begins to
+          learn.
         </Trans>
       </p>
       <p>

@@ -187,7 +187,7 @@ function Trained() {
     <Advanced heading title={t`Figures that train`}>
       <p>
         <Trans>
-          Some figures train dozens of networks, which takes half a minute on two cores each. They
+          Some figures train dozens of networks; each figure takes half a minute on two cores. They
           show the effect of warm-up, the learning rates that a norm allows, a comparison of all
           placements, and how deep a stack can be trained. The program runs these figures and the
           ones above. It draws them in the terminal, as SVG or as one page.

@@ -54,13 +54,13 @@ function handWords(own: LaneNumbers): string[] {
   const left = kernels.lanes.carried({ layers: SUBLAYERS / 2, own }).left.at(-1) ?? 0;
   return [
     read[1] === 0
-      ? t`The sublayer reads lane 1 alone. What stands in lane 2 does not reach it.`
+      ? t`The sublayer reads lane 1 alone. The numbers in lane 2 do not reach it.`
       : t`The sublayer reads lane 1 plus ${roundNumber(read[1])} times lane 2.`,
     write[1] === 0
       ? t`It writes its result to lane 1 alone, so lane 2 keeps what it has.`
       : t`It adds its whole result to lane 1, and ${roundNumber(write[1])} times its result to lane 2.`,
     mix === 0
-      ? t`The lanes are not mixed: a difference between them goes up unchanged.`
+      ? t`The lanes are not mixed: a difference between them is carried on unchanged.`
       : t`Each lane takes ${percent(mix)} from the other. After ${SUBLAYERS} sublayers
           ${percent(left, 2)} of a difference between them is left.`,
   ];

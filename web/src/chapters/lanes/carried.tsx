@@ -40,8 +40,8 @@ export function CarriedLanes() {
     <>
       <p>
         {t`In mHC every A is doubly stochastic. Such a matrix keeps the mean of the lanes and
-          amplifies nothing. The same is true of a product of many. Suppose that training has
-          changed the numbers of mHC. At each sublayer a lane now takes
+          amplifies nothing. The same is true of a product of many such matrices. Suppose that
+          training has changed the numbers of mHC. At each sublayer a lane now takes
           ${percent(taken(kernels.lanes.numbers(moved)), 2)} from the others, on average over the
           numbers drawn here.`}
       </p>
@@ -60,7 +60,7 @@ function DifferenceGuess({ left }: { left: Carried['left'] }) {
       answers={{ most: t`nearly all of it`, half: t`about half`, nothing: t`next to nothing` }}
       right={end > 0.75 ? 'most' : end > 0.25 ? 'half' : 'nothing'}
       item={state.guess}
-      reply={`${leftWords(left)} ${t`No A can undo what another one has mixed.`}`}
+      reply={`${leftWords(left)} ${t`No A can undo the mixing of another A.`}`}
     />
   );
 }
@@ -111,15 +111,15 @@ function Answer() {
         <Trans>
           So how soon lanes become equal depends on how much each A mixes. mHC starts with hardly
           any mixing (undo the change to see it). A report on Identity-HC of 2026 found both in
-          trained models: each single A is near the identity, and their products are near the even
-          mean.
+          trained models: each single A is close to the identity, but their products are close to
+          even mixing.
         </Trans>
       </p>
       <p>
         <Trans>
-          The gain says how much a stream or a gradient can grow. The mHC paper measured about 3000
-          for hyper-connections in its test model of 27 billion parameters, and 1.6 for mHC. mHC
-          stops Sinkhorn’s iteration after 20 rounds, so A is not quite doubly stochastic.
+          The gain says how much a stream or a gradient can grow. The mHC paper measured a gain of
+          about 3000 for hyper-connections in its test model of 27 billion parameters, and 1.6 for
+          mHC. mHC stops Sinkhorn’s iteration after 20 rounds, so A is not quite doubly stochastic.
         </Trans>
       </p>
       {!rows.some(({ row }) => row === chosen) && (

@@ -34,9 +34,9 @@ export function Mixing() {
       </p>
       <p>
         <Trans>
-          A norm in the stream is not a matrix: its divisor differs from token to token. M has one
-          factor in its place: the divisor for an x and f’s that are uncorrelated and of equal size.
-          In post-norm this is √2 at every sublayer.
+          A norm in the stream is not a matrix: its divisor differs from token to token. In its
+          place M has one factor: the divisor that results if x and all f are uncorrelated and of
+          equal size. In post-norm this is √2 at every sublayer.
         </Trans>
       </p>
       <div class="controls">
@@ -73,8 +73,8 @@ export function Mixing() {
             </li>
             <li>
               <Trans>
-                mHC starts with stripes, because each sublayer reads and writes one lane most, in
-                turn.
+                mHC starts with stripes, because each sublayer reads and writes one lane more than
+                the others, in rotation.
               </Trans>
             </li>
             <li>

@@ -9,8 +9,8 @@ export function Models() {
       <p>
         <Trans>
           In 2026 two of the largest open models replaced the single stream, each in its own way.
-          Megatron-LM added a third way. The papers measured the gain on smaller test models, with
-          and without the new stream:
+          Megatron-LM added a third way. The papers measured the improvement on smaller test models,
+          with and without the new stream:
         </Trans>
       </p>
       <div class="lanes-models">
@@ -25,9 +25,9 @@ export function Models() {
         />
       </div>
       <p class="hint">
-        {t`Values moved: what an Add & Norm reads and writes for each token and sublayer, in one
-          pass over memory, in units of the width d. BBH is a collection of reasoning tasks, GPQA of
-          questions in science; both give percent of right answers.`}
+        {t`Values moved: how many values an Add & Norm reads and writes for each token and sublayer,
+          in one pass over memory, divided by the width d. BBH is a collection of reasoning tasks,
+          GPQA of questions in science; both give the percentage of correct answers.`}
       </p>
     </>
   );

@@ -21,11 +21,11 @@ export const ROWS = {
   },
   'two-lanes': {
     label: t`two lanes`,
-    words: t`Attention reads lane 1, feed-forward lane 2, and both write to both.`,
+    words: t`Attention reads lane 1, feed-forward lane 2, and both write to both lanes.`,
   },
   'residual-dual': {
     label: 'ResiDual',
-    words: t`Lane 1 is post-norm and is read. Lane 2 only adds up, so the gradient has a path past the norms.`,
+    words: t`Lane 1 is post-norm and is read. Lane 2 is a plain sum, so the gradient has a path past the norms.`,
   },
   siamese: {
     label: 'SiameseNorm',
@@ -33,7 +33,7 @@ export const ROWS = {
   },
   hyper: {
     label: t`hyper-connections`,
-    words: t`All numbers are learned, without a bound. At the start each sublayer reads one lane, in turn, and each lane is a pre-norm stream.`,
+    words: t`All numbers are learned, without a bound. At the start each sublayer reads one lane, in rotation, and each lane is a pre-norm stream.`,
   },
   mhc: {
     label: 'mHC',
@@ -45,7 +45,7 @@ export const ROWS = {
   },
   wide: {
     label: t`wide residual`,
-    words: t`A = I. Sublayers read the mean of all lanes, and write more to some than to others.`,
+    words: t`A = I. Sublayers read the mean of all lanes, and write more to some lanes than to others.`,
   },
   'dense-former': {
     label: 'DenseFormer',
@@ -53,7 +53,7 @@ export const ROWS = {
   },
   'attention-residuals': {
     label: 'Attention Residuals',
-    words: t`The stream grows by a lane for each sublayer. The next one reads an average of all lanes, with weights by a softmax.`,
+    words: t`The stream grows by a lane for each sublayer. The next one reads an average of all lanes, with softmax weights.`,
   },
   'block-attention-residuals': {
     label: t`Attention Residuals, in blocks`,

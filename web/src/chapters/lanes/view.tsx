@@ -60,10 +60,10 @@ function Reason() {
       </p>
       <p>
         <Trans>
-          Several lanes give room without that cost. Imagine n copies of the stream side by side. A
-          sublayer reads a weighted sum of them, a vector of the old width, and computes as before.
-          It adds its result to every lane, with a weight for each. The lanes themselves go past the
-          sublayer, and may be mixed.
+          Several lanes give more room without that cost. Imagine n copies of the stream side by
+          side. A sublayer reads a weighted sum of them, a vector of the old width, and computes as
+          before. It adds its result to every lane, with a weight for each. The lanes themselves go
+          past the sublayer, and may be mixed.
         </Trans>
       </p>
     </>
@@ -78,7 +78,7 @@ function OneArrangement() {
     <>
       <p>
         {t`DeepSeek-V4 has four such lanes.`} {ROWS.mhc.words}{' '}
-        {t`Below is its first sublayer before training: its numbers say which lane is read and written most.`}
+        {t`Below is its first sublayer before training. The numbers say which lane this sublayer reads and writes most.`}
       </p>
       <StepFigure
         title={t`mHC, sublayer 1`}
@@ -102,7 +102,7 @@ function AdvancedParts() {
     <>
       <p>
         <Trans>
-          The folded parts are for readers who know products of matrices. You can skip them and go
+          The folded parts are for readers who know matrix multiplication. You can skip them and go
           on with <ChapterLink to="axes">which axes a norm averages over</ChapterLink>.
         </Trans>
       </p>
@@ -143,16 +143,16 @@ function SymmetryTrap() {
           weights, they stay equal, and A has nothing to learn from. The gradient of one entry of A
           is the dot product of two vectors: the gradient of the lane that it writes to, and the
           lane that it reads from. mHC computes A from learned numbers, its logits, by Sinkhorn’s
-          iteration, which divides rows and columns by their sums, alternating.
+          iteration, which alternately divides rows and columns by their sums.
         </Trans>
       </p>
       <Trap />
       <p>
         <Trans>
           Something must break the symmetry. In hyper-connections each sublayer reads a single lane,
-          in turn. mHC also writes more to one lane than to the others, in turn. A wide residual
-          writes to each lane with a different weight. In your own numbers above, unequal <i>b</i>{' '}
-          breaks it.
+          in rotation. mHC also writes more to that lane than to the others. A wide residual writes
+          to each lane with a different weight. In your own numbers above, unequal <i>b</i> breaks
+          it.
         </Trans>
       </p>
     </>

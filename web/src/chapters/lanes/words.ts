@@ -46,7 +46,7 @@ export function lastWords(mixing: Mixing): string {
   if (first < 0.5 * last && last > 0.99 * most) {
     return first === 0
       ? t`${name} reads nothing of the first sublayer.`
-      : t`${name} reads the first sublayer ${roundNumber(last / first, 2)} times less than the previous one.`;
+      : t`${name} reads the previous sublayer with ${roundNumber(last / first, 2)} times the weight of the first one.`;
   }
   const alternates = sizes.some(
     (v, i) => i > 1 && v < sizes[i - 1] * 0.9 && sizes[i - 1] > sizes[i - 2] * 1.1,
@@ -101,12 +101,12 @@ function oneLaneWords({ read: [a], carry: [skip], write: [gain] }: LaneNumbers):
 }
 
 function carryWords(lanes: number, lanesAfter: number, carry: readonly number[]): string {
-  if (lanesAfter > lanes) return t`A has one row more than columns: the stream grows by a lane.`;
+  if (lanesAfter > lanes) return t`A has one more row than columns: the stream grows by a lane.`;
   const isOne = (values: number[]) => Math.abs(sum(values) - 1) < NEAR;
   const all = Array.from({ length: lanes }, (_, i) => i);
   const entry = (i: number, j: number) => carry[i * lanes + j];
   const isIdentity = carry.every((v, k) => v === Number(k % (lanes + 1) === 0));
-  if (isIdentity) return t`A = I: each lane goes on as it is.`;
+  if (isIdentity) return t`A = I: each lane continues unchanged.`;
   const rows = all.every((i) => isOne(all.map((j) => entry(i, j))));
   const columns = all.every((j) => isOne(all.map((i) => entry(i, j))));
   const positive = carry.every((v) => v >= 0);

@@ -16,9 +16,9 @@ export function Skipping({ prompt, reading }: Shown) {
     <>
       <p>
         <Trans>
-          A residual network works without one of its layers: where F is skipped, s = x + 0 · F(x) =
-          x still carries everything from before. Without the residual nothing would pass. So each
-          layer can be left out to see how much it is needed. Guess first.
+          A residual network still works when one layer is left out: where F is skipped, s = x + 0 ·
+          F(x) = x still carries everything from before. Without the residual nothing would pass. So
+          each layer can be left out to see how much it is needed. Guess first.
         </Trans>
       </p>
       <GuessCard
@@ -57,7 +57,8 @@ function Skipped({ prompt, reading }: Shown) {
       <p class="hint">
         <Trans>
           The dashed line is the whole network. The loss is in{' '}
-          <ChapterLink to="placement">nats per byte</ChapterLink>: 5.55 for a blind guess among 256.
+          <ChapterLink to="placement">nats per byte</ChapterLink>: a uniform guess among 256 bytes
+          gives 5.55.
         </Trans>
       </p>
       <div class="controls">

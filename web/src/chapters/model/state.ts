@@ -39,7 +39,7 @@ export const PROMPTS = [
     prompt: 'In the beginning God created the heaven and the earth. And the ',
   },
   {
-    name: t`English of today`,
+    name: t`Modern English`,
     prompt: 'The train to Berlin was late again, so we had a coffee at the sta',
   },
   { name: t`One letter`, prompt: 'a'.repeat(40) },

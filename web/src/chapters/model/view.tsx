@@ -32,10 +32,10 @@ export function SmallModel() {
         <Trans>
           In trained models the stream has grown, some features are much larger than the others, and
           some layers are hardly needed. This makes the models hard to quantize and easy to prune.
-          At the start of training none of it exists. The stacks of the other chapters have their
-          initial weights, or were trained for seconds. This network was trained, byte by byte, on
-          nine tenths of the King James Bible. Give it a text, and see how training has changed the
-          stream and the norms.
+          At the start of training none of this is the case. The stacks of the other chapters have
+          their initial weights, or were trained for seconds. This network was trained, byte by
+          byte, on nine tenths of the King James Bible. Give it a text, and see how training has
+          changed the stream and the norms.
         </Trans>
       </p>
       {networkMissing === '' ? <Prompted /> : <p>{networkMissing}</p>}
@@ -117,7 +117,7 @@ function Growth({ reading }: { reading: PromptReading }) {
           also cancel a part of it.`}{' '}
         {growthWords(reading)}{' '}
         <Trans>
-          The larger the stream, the less a branch of one size turns it:{' '}
+          The larger the stream, the less a branch of a given size turns it:{' '}
           <ChapterLink to="placement">the price of pre-norm</ChapterLink>.
         </Trans>{' '}
         {priceWords(reading)}

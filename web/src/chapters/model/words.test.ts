@@ -30,7 +30,7 @@ test('the price: what the first layer, those between and the last add', () => {
     'On average a branch adds 100 % of the stream’s size in the first layer, 50 % in the middle ' +
       'layers and 25 % in the last. So each layer changes the stream less than the layers before it.',
   );
-  expect(words(2, 2, 1, 1, 3, 3)).toContain('The middle layers pay the price. The last one');
+  expect(words(2, 2, 1, 1, 3, 3)).toContain('The middle layers pay this price. The last layer');
   expect(words(1, 1, 2, 2, 3, 3)).toContain('later layers do not change the stream less');
 });
 
@@ -68,7 +68,7 @@ test('γ: the range of all, and the norm whose largest is most times its least',
     [0.4, 0.4],
   ].map((gamma) => Float32Array.from(gamma));
   expect(gammaWords(gammas)).toBe(
-    'Now they run from 0.40 to 2.00. The norm before feed-forward 0 treats its features most unequally.',
+    'Now γ ranges from 0.40 to 2.00. The norm before feed-forward 0 treats its features most unequally.',
   );
 });
 

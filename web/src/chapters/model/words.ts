@@ -44,8 +44,8 @@ function trendWords(first: number, between: number, last: number): string {
   if (between >= first)
     return t`Here later layers do not change the stream less: they have learned larger branches.`;
   return last > between
-    ? t`The middle layers pay the price. The last one has learned a branch that is large enough to
-      avoid it.`
+    ? t`The middle layers pay this price. The last layer has learned a branch large enough to avoid
+      it.`
     : t`So each layer changes the stream less than the layers before it.`;
 }
 
@@ -89,8 +89,8 @@ export function gammaWords(gammas: readonly Float32Array[]): string {
   const spread = gammas.map((gamma) => Math.max(...gamma) / Math.max(1e-9, Math.min(...gamma)));
   const widest = spread.indexOf(Math.max(...spread));
   const name = capital(normName(widest, gammas.length));
-  return t`Now they run from ${fixedNumber(least, 2)} to ${fixedNumber(most, 2)}. ${name} treats its features most
-    unequally.`;
+  return t`Now γ ranges from ${fixedNumber(least, 2)} to ${fixedNumber(most, 2)}. ${name} treats its
+    features most unequally.`;
 }
 
 /** The name of the norm before this sublayer, or of the final norm. */

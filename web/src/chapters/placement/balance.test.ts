@@ -17,7 +17,7 @@ test('each point has the numbers of its own stack', () => {
   const [a, b] = sidesOf(post, pre).map(({ points }) => points.map((point) => point.join(' ')));
   expect(a[0]).toBe('+ The norms keep the stream at one size: its RMS is 2 after the last layer.');
   expect(a[1]).toContain('by 29°, the first by 30°');
-  expect(a[2]).toBe('− The gradient passes 4 norms: layer 0 gets 0.5× the last layer’s.');
+  expect(a[2]).toBe('− The gradient passes through 4 norms: layer 0 gets 0.5× the last layer’s.');
   expect(b[0]).toContain('layer 0 gets 1.5× the last layer’s');
   expect(b[2]).toBe('− The stream grows: its RMS goes from 1 to 3.');
   expect(b[3]).toContain('by 10°, the first by 40°');

@@ -49,11 +49,11 @@ export function sidesOf(post: StackMeasurement, pre: StackMeasurement): Side[] {
         ],
         [
           AGAINST,
-          t`The gradient passes ${norms} norms: layer 0 gets ${a.gradient}× the last layer’s.`,
+          t`The gradient passes through ${norms} norms: layer 0 gets ${a.gradient}× the last layer’s.`,
         ],
         [
           AGAINST,
-          t`Without warm-up it stalls at high learning rates: 12 of 12 recorded runs with the settings of this page.`,
+          t`Without warm-up it stalls at high learning rates, as in 12 of 12 recorded runs with the settings of this page.`,
         ],
       ],
     },

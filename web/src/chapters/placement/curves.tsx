@@ -82,7 +82,7 @@ function Charts() {
       <LayerHint last={job.stacks[0].options.layers}>
         {SCALE} {t`Measured in ${Math.round(milliseconds)} ms.`}
       </LayerHint>
-      <p>{t`What speaks for each, measured on these stacks:`}</p>
+      <p>{t`The pros and cons of each, measured on these stacks:`}</p>
       <Balance stacks={stacks} />
     </>
   );

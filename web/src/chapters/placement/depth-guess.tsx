@@ -43,7 +43,7 @@ function Question({ pre, post }: { pre: number; post: number }) {
   const one = arrives(pre) ? 'pre' : arrives(post) ? 'post' : 'neither';
   return (
     <GuessCard
-      question={t`Post-norm and pre-norm, ${LAYERS} layers each: where does the gradient arrive at layer 0?`}
+      question={t`Post-norm and pre-norm, ${LAYERS} layers each: in which of them does the gradient arrive at layer 0?`}
       answers={{
         pre: t`in pre-norm alone`,
         post: t`in post-norm alone`,
@@ -54,7 +54,7 @@ function Question({ pre, post }: { pre: number; post: number }) {
       item={state.deep}
       reply={t`With PyTorch’s initial weights layer 0 gets ${roundNumber(pre, 2)} times the last
         layer’s gradient in pre-norm, and ${roundNumber(post, 2)} times in post-norm, where it
-        passes ${2 * LAYERS} norms. The second chart below shows the way, layer by layer, for
+        passes ${2 * LAYERS} norms. The second chart below shows the gradient, layer by layer, for
         ${state.layers.value} layers.`}
     />
   );

@@ -16,7 +16,7 @@ export function HealthChart({ runs }: HealthChartProps) {
     <LineChart
       name={t`Layer 0’s gradient over the last layer’s`}
       xLabel={t`step`}
-      yLabel={t`1: as large`}
+      yLabel={t`1: equally large`}
       x={longest.map(({ step }) => step)}
       curves={runs.map(({ health, ...run }) => ({
         ...run,
@@ -34,8 +34,9 @@ export function healthWords(without: readonly Health[], warmed: readonly Health[
   const [a, b, cosine] = [cold.gradient, warm.gradient, cold.tokenCosine].map((v) =>
     roundNumber(v, 2),
   );
-  return t`Without warm-up layer 0’s gradient sinks to ${a} of the last layer’s, at step ${cold.step}, where the
-    mean cosine of two tokens is ${cosine}. With warm-up the least is ${b}.`;
+  return t`Without warm-up layer 0’s gradient sinks to ${a} of the last layer’s, at step
+    ${cold.step}, where the mean cosine of two tokens is ${cosine}. With warm-up the lowest value is
+    ${b}.`;
 }
 
 function least(health: readonly Health[]): Health {

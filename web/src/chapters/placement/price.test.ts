@@ -14,7 +14,7 @@ test('the price is said to be as high as it is', () => {
       'turns the stream 0.25 times as far as its first, post-norm’s 0.95 times.',
   );
   expect(priceWords(stacks([12, 11], [12, 12]))).toContain(
-    'later layers lose no more here than post-norm’s',
+    'later layers lose no more effect here than post-norm’s',
   );
   expect(priceWords(stacks([12], [12]))).toContain('no later layer');
 });

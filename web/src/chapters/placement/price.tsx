@@ -71,8 +71,8 @@ const left = (turn: readonly number[]) => turn.at(-1)! / turn[0];
 
 function conclusion(pre: number, post: number): string {
   if (pre > 0.8 * post) {
-    return t`So pre-norm’s later layers lose no more here than post-norm’s: with these initial
-      weights branches are small relative to the stream, or the stack has few layers.`;
+    return t`So pre-norm’s later layers lose no more effect here than post-norm’s: with these
+      initial weights branches are small relative to the stream, or the stack has few layers.`;
   }
   const [a, b] = [pre, post].map((ratio) => roundNumber(ratio, 2));
   return t`This is the price: pre-norm’s last layer turns the stream ${a} times as far as its first, post-norm’s

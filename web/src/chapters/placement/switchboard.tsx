@@ -56,12 +56,7 @@ function Named({ arrangement, row }: { arrangement: Arrangement; row: Placement 
 
 // For each symbol: the condition for its use in the equation, its TeX, and its meaning.
 const TERMS: [(a: Arrangement) => boolean, string, string][] = [
-  [
-    (a) => a.skip === 'admin',
-    String.raw`\omega`,
-    t`a learned vector, initially measured on one
-    batch`,
-  ],
+  [(a) => a.skip === 'admin', String.raw`\omega`, t`a learned vector, initialized from one batch`],
   [(a) => a.gain === 'rezero', String.raw`\alpha`, t`a learned number, initially 0`],
   [
     (a) => a.gain === 'layerscale',

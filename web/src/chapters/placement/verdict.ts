@@ -35,8 +35,8 @@ export function verdict(outcome: Outcome): string {
   }
   if (cold !== 'trains') {
     return cold === 'stalls'
-      ? t`Without warm-up the stack stalls: the loss stays at ${a}, and byte frequencies alone give ${chance}. With warm-up it trains: ${b}.`
-      : t`Without warm-up the stack diverges, and byte frequencies alone give ${chance}. With warm-up it trains: ${b}.`;
+      ? t`Without warm-up the stack stalls: the loss stays at ${a}, and byte frequencies alone give ${chance}. With warm-up it trains: the loss is ${b}.`
+      : t`Without warm-up the stack diverges; byte frequencies alone give a loss of ${chance}. With warm-up it trains: the loss is ${b}.`;
   }
   if (warmed < without - LEARNED) {
     return t`The stack trains better with warm-up: the loss is ${a} without and ${b} with it; byte frequencies alone give ${chance}.`;

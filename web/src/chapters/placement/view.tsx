@@ -76,9 +76,10 @@ function PriceAndTraining({ table }: { table: Placement[] }) {
       <h3>{t`Train it here`}</h3>
       <p>
         <Trans>
-          With their initial weights both pass their gradient. Now let them learn: two decoders with
-          the same initial weights predict the next byte of a text. One has the full learning rate
-          from the first step on. The other has learning-rate warm-up: its rate grows from almost 0.
+          With their initial weights both placements let the gradient through. Now let them learn:
+          two decoders with the same initial weights predict the next byte of a text. One has the
+          full learning rate from the first step on. The other has learning-rate warm-up: its rate
+          grows from almost 0.
         </Trans>
       </p>
       <p>
@@ -103,19 +104,20 @@ function PriceAndTraining({ table }: { table: Placement[] }) {
         </p>
         <p>
           <Trans>
-            Train post, and see it happen in the second chart. Within a few such steps the tokens
-            become nearly the same, and less and less of the gradient reaches layer 0: the path that
-            was open at the start closes. The model can then only learn how often each byte occurs.
-            With PyTorch’s initial weights warm-up keeps the path open, as its first steps are
-            small. Then train pre, where the gradient has a path past the norms at every step.
+            Train post and watch the second chart. Within a few such steps the tokens become nearly
+            the same, and less and less of the gradient reaches layer 0: the path that was open at
+            the start closes. The model can then only learn how often each byte occurs. With
+            PyTorch’s initial weights warm-up keeps the path open, as its first steps are small.
+            Then train pre, where the gradient has a path past the norms at every step.
           </Trans>
         </p>
       </details>
       <p class="hint">
         <Trans>
           Each run has its own thread and uses d_model 32, 2 heads, d_ff 128, context 32, 8 windows
-          a step and AdamW. A loss 0.1 below byte frequencies counts as trained. Two losses count as
-          different from a difference of 0.1 on. One seed is one sample: try another.
+          a step and AdamW. A stack counts as trained if its loss is more than 0.1 below that of
+          byte frequencies. Two losses count as different if they differ by more than 0.1. One seed
+          is one sample: try another.
         </Trans>
       </p>
     </>

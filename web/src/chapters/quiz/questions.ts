@@ -60,7 +60,7 @@ export const questions: readonly Question[] = [
       },
       {
         text: t`It divides the gradient by the deviation of x.`,
-        reply: t`That is what a norm’s backward does.`,
+        reply: t`That is what a norm’s backward pass does.`,
       },
       {
         text: t`Nothing, until γ has been learned.`,
@@ -94,7 +94,7 @@ export const questions: readonly Question[] = [
       {
         tex: 'y = \\mathrm{LN}(x) + F(x)',
         spoken: t`y is LN of x, plus F of x`,
-        reply: t`Here the stream itself is normalized and F is not. No usual form does that.`,
+        reply: t`Here the stream itself is normalized and F is not. No common variant does that.`,
       },
     ],
     right: 0,
@@ -115,7 +115,7 @@ export const questions: readonly Question[] = [
       },
       {
         text: t`To let each feature have the scale and offset that serve the model.`,
-        reply: t`Without them every normalized vector has mean 0 and variance 1. With them the model can choose a scale and an offset for each feature, even the old ones.`,
+        reply: t`Without them every normalized vector has mean 0 and variance 1. With them the model can choose a scale and an offset for each feature, even the original ones.`,
       },
     ],
     right: 2,

@@ -80,7 +80,7 @@ export function remarks(options: NormOptions, steps: Steps): string[] {
     found.push(
       layer
         ? t`A single value equals its mean, so x̂ is 0 for every value. A norm needs several features.`
-        : t`The RMS of a single value is its absolute value, so only its sign is left, reduced a little by ε.`,
+        : t`The RMS of a single value is its absolute value, so x̂ is just its sign, made slightly smaller by ε.`,
     );
   } else if (layer && x.every((v) => v === x[0])) {
     found.push(

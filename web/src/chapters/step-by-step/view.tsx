@@ -94,8 +94,9 @@ function ConventionControls() {
     >
       <Presets label={t`Conventions`} state={state} presets={conventions} />
       <p class="hint">
-        {t`They differ in the value of ε, in its place, and in the divisor of the variance. Code
-          written from scratch with torch.std divides by n − 1, and often adds ε outside the root.`}
+        {t`Conventions differ in the value of ε, in its place, and in the divisor of the variance.
+          Code written from scratch with torch.std divides by n − 1, and often adds ε outside the
+          square root.`}
       </p>
       <div class="controls">
         <Choice
@@ -170,8 +171,8 @@ function Cards({ options, steps, output }: ResultsProps) {
       >
         {rms
           ? t`RMSNorm skips this step: it subtracts no mean. This saves work, and many models train
-              as well without it. So RMSNorm keeps the position of x along (1, …, 1).`
-          : t`The dashed line is the centre of the values.`}
+              just as well. So RMSNorm keeps the position of x along (1, …, 1).`
+          : t`The dashed line is the mean of the values.`}
       </Card>
       <Card
         title={rms ? t`2. Root mean square` : t`2. Variance and deviation`}
@@ -192,8 +193,8 @@ function Cards({ options, steps, output }: ResultsProps) {
         }
       >
         {rms
-          ? t`σ says how large the values are. The dotted lines stand at ±σ.`
-          : t`σ says how far the values lie from the mean. The dotted lines stand at ±σ.`}
+          ? t`σ says how large the values typically are. The dotted lines stand at ±σ.`
+          : t`σ says how far the values typically lie from the mean. The dotted lines stand at ±σ.`}
       </Card>
       <Card
         title={t`3. Normalize`}
@@ -208,7 +209,7 @@ function Cards({ options, steps, output }: ResultsProps) {
           />
         }
       >
-        {rms ? t`Divide by σ.` : t`Subtract the mean, divide by σ.`}
+        {rms ? t`Divide by σ.` : t`Subtract the mean and divide by σ.`}
       </Card>
       <Card
         title={t`4. Scale and shift`}
@@ -284,7 +285,7 @@ function BeforeAndAfter({ options, steps, output }: ResultsProps) {
       <h3>{t`Before and after`}</h3>
       <p>
         {many
-          ? t`Each column counts values.`
+          ? t`Each column counts the values in its range.`
           : t`Each dot is one value, and the curve smooths them.`}{' '}
         {t`The dashed line is the mean; the band reaches one deviation to either side. x has its own
         scale; x̂ and y share one. The shape stays the same: a norm only moves and stretches the
