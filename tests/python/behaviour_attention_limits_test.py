@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from addnorm.behaviour.forwards import attention_scale  # noqa: E402
 from addnorm.behaviour.forwards import attention as behaviour_attention  # noqa: E402
-from addnorm.behaviour.run import starts  # noqa: E402
+from addnorm.behaviour.run import starts, tensors  # noqa: E402
 from behaviour_subjects import checks, subject  # noqa: E402
 from directions import directions  # noqa: E402
 
@@ -18,7 +18,7 @@ torch.set_num_threads(1)
 def test_logits_are_a_multiple_of_the_product_within_a_hundredth(noise, factor):
     product, other = directions(2)
     logits = (0.25 * product + 0.25 * noise * other).reshape(10, 100)
-    found = attention_scale.multiple(logits, product.reshape(10, 100))
+    found = tensors.multiple(logits, product.reshape(10, 100))
     assert found == (None if factor is None else pytest.approx(factor))
 
 
@@ -27,7 +27,7 @@ def test_a_mask_is_no_part_of_the_logits(value, is_seen):
     product = torch.randn(4, 10)
     logits = 0.25 * product
     logits[1, 3] = value
-    assert (attention_scale.multiple(logits, product) is None) == is_seen
+    assert (tensors.multiple(logits, product) is None) == is_seen
 
 
 @pytest.mark.parametrize("spread, is_equal", [(0.0199, True), (0.0201, False)])

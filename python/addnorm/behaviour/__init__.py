@@ -25,15 +25,16 @@ run with a change:
     cache-mismatch                                              reruns/cache              another
     parameter-frozen                                            parameters/frozen         none
     tying-broken                                                parameters/ties           none
-    weight-zeros, initial-size, bias-off-zero, size-odd         parameters/weights        none
+    weight-zeros, size-odd                                      parameters/weights        none
+    initial-size, bias-off-zero                                 parameters/initial_sizes  none
     parameter-unregistered, layer-shared                        parameters/registration   another
-    initial-loss                                                parameters/targets        training
+    initial-loss                                                parameters/initial_loss   training
     gradient-missing, parameter-unused, gamma-ignored,          parameters/missing        training, another
     norm-unused, norm-shared
     gradient-zero                                               parameters/zero_gradients training, another
     not-in-optimizer, update-ratio, decay-on-gain, decay-uneven parameters/optimizers     training
 
-A folder imports only from those before it in this list: run, parameters, forwards, reruns.
+The files of parameters/, forwards/ and reruns/ import only from run/.
 """
 
 from __future__ import annotations
@@ -52,22 +53,24 @@ from .forwards.locality import measure_locality
 from .forwards.logits import HeadOutput
 from .forwards.norm_statistics import NormInputs, measure_statistics
 from .forwards.positions import Positions
-from .forwards.tracer import Tracer
 from .parameters.frozen import measure_frozen
-from .parameters.gradients import Gradients
+from .parameters.initial_loss import measure_initial_loss
+from .parameters.initial_sizes import measure_bias_offsets, measure_initial_sizes
 from .parameters.missing import measure_missing
 from .parameters.optimizers import measure_optimizer
 from .parameters.registration import measure_registration
-from .parameters.targets import Targets, measure_initial_loss, next_token_targets
 from .parameters.ties import measure_ties
-from .parameters.weights import measure_bias_offsets, measure_initial_sizes, measure_odd_sizes, measure_zero_rows
+from .parameters.weights import measure_odd_sizes, measure_zero_rows
 from .parameters.zero_gradients import measure_zero
 from .reruns.cache import measure_cache
 from .reruns.noise import measure_noise
 from .reruns.padding import measure_alone, measure_padding
 from .run.functions import Functions
+from .run.gradients import Gradients
 from .run.starts import Starts
 from .run.subject import Line, Subject
+from .run.targets import Targets, next_token_targets
+from .run.tracer import Tracer
 
 __all__ = ["measure"]
 

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from ..._structure import HEADS, entry
-from ..parameters.weights import follows_range, has_initial_weights, has_trained_gains, has_zeros
 from ..run.functions import PRODUCTS, SOFTMAX, FunctionCheck, argument, linear_input
 from ..run.starts import CONSTANT, MOST_VALUES, Starts
 from ..run.subject import Subject
 from ..run.tensors import rms
+from ..run.weights import follows_range, has_initial_weights, has_trained_gains, has_zeros
 
 AXES = {1: "heads", 2: "queries"}  # axes of weights [sequences, heads, queries, keys]
 MOST_HEADS, MOST_TOKENS = 128, 64  # largest numbers of heads and tokens that are compared

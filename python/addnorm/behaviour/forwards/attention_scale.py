@@ -7,16 +7,14 @@ import statistics
 from collections import defaultdict
 from typing import Any, Iterator, NamedTuple
 
-import torch
 from torch import Tensor, nn
 
 from ..._structure import entry
 from ..run.functions import PRODUCTS, SOFTMAX, FunctionCheck, argument
 from ..run.subject import Subject
-from ..run.tensors import rms
+from ..run.tensors import multiple, rms
 
 _SCALES = ("attention_multiplier", "query_pre_attn_scalar", "attn_scale", "softmax_scale")
-MOST_VALUES = 2**18  # number of scores that are compared
 
 
 class _Product(NamedTuple):
@@ -161,20 +159,6 @@ def _has_parameter(args: Any) -> bool:
 
 def _operands(args: Any) -> list[Tensor]:
     return [a for a in args if isinstance(a, Tensor) and a.is_floating_point()]
-
-
-def multiple(scores: Tensor, product: Tensor) -> float | None:
-    """Returns c if scores = c·product in all entries of some rows that no mask hides, else None."""
-    scores, product = (t.detach().reshape(-1, t.shape[-1]) for t in (scores, product))
-    stride = 1 + scores.numel() // MOST_VALUES
-    scores, product = scores[::stride], product[::stride]
-    visible = torch.isfinite(scores) & (scores > -1e4)
-    y, x = scores[visible].double(), product[visible].double()
-    if not len(y) or not x.square().sum() > 0:
-        return None
-    factor = float((x * y).sum() / x.square().sum())
-    is_multiple = math.isfinite(factor) and bool((y - factor * x).norm() < 0.01 * y.norm())
-    return factor if is_multiple else None
 
 
 def _has_equal_rows(t: Tensor) -> bool:

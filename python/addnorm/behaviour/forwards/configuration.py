@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from typing import Any, Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ..._structure import EPSILONS, HEADS, dtype_name, entry, is_norm_class
 from ..run.functions import DROPOUTS, PRODUCTS, SOFTMAX, FunctionCheck, argument, dropout_rate
-from ..run.structure import places_of
+from ..run.structure import entries, places_of
 from ..run.subject import Subject
 from ..run.tensors import is_16_bit
 from ..run.text import some
@@ -135,13 +135,3 @@ def _autocasts() -> bool:
         return torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda")
     except TypeError:  # PyTorch before 2.4
         return torch.is_autocast_enabled() or torch.is_autocast_cpu_enabled()
-
-
-def entries(config: Any, depth: int = 3) -> Iterator[tuple[str, Any]]:
-    """Yields the entries of a configuration, those of configurations in it, and each item of a list."""
-    for name, value in (config if isinstance(config, dict) else getattr(config, "__dict__", {})).items():
-        for item in value if isinstance(value, (list, tuple)) else (value,):
-            key = str(name)
-            yield key, item
-            if depth > 0 and key.endswith("config"):
-                yield from entries(item, depth - 1)

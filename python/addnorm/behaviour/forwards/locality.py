@@ -17,11 +17,11 @@ import torch
 from torch import Tensor, nn
 
 from ..._structure import tensors_in
-from ..parameters.targets import Targets
 from ..run.subject import Subject, Unmeasured
+from ..run.targets import Targets
 from ..run.tensors import is_16_bit, leading
 from ..run.text import plural, some
-from .tracer import LIMIT, LIMIT_16_BIT, Input, Tracer
+from ..run.tracer import LIMIT, LIMIT_16_BIT, Input, Tracer
 
 
 class Shares(NamedTuple):

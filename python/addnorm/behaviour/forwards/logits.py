@@ -9,11 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from ..run.functions import FunctionCheck
+from ..run.structure import entries
 from ..run.subject import Subject
-from ..run.tensors import relative_difference, rms
-from .attention_scale import multiple
-from .configuration import entries
-from .tracer import Tracer
+from ..run.tensors import multiple, relative_difference, rms
+from ..run.tracer import Tracer
 
 # Configuration entries that scale or bound the logits.
 OF_LOGITS = {

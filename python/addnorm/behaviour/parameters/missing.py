@@ -15,11 +15,11 @@ from torch import nn
 
 from ..._structure import is_norm_class, is_within, parent_of, tensors_in
 from ..run.experts import names_expert
+from ..run.gradients import Gradients
 from ..run.structure import places_of
 from ..run.subject import Subject, changed_parameters, cover, owner_of
 from ..run.tensors import rms
 from ..run.text import plural, some
-from .gradients import Gradients
 
 MOST_TRIALS = 4  # number of forwards with other values in parameters without a gradient
 

@@ -13,9 +13,9 @@ from ..._sharded import local_part
 from ..._structure import is_within
 from ...torch.mixes import Mix
 from ..run.experts import is_router_of_one
+from ..run.gradients import Gradients
 from ..run.starts import Starts
 from ..run.subject import Subject, changed_parameters, cover, owner_of
-from .gradients import Gradients
 
 # A gradient below this share of the median over counterparts, or over all matrices, is lost. It is four roundings in
 # float32. A gradient that is 0 by its formula, such as that of a weight divided by itself, is about one rounding.

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from ..._structure import entry, tensors_in
+from ..run.differences import add_difference, limit_of, output_of
 from ..run.subject import Subject, Unmeasured
 from ..run.tensors import leading, main_output, relative_difference
-from .noise import add_difference, limit_of, output_of
 
 _CACHES = ("past_key_values", "past_key_value", "past_kv", "layer_past", "past", "kv_cache", "cache")
 

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from ..._structure import tensors_in
 from ..._undo import Undo
+from ..run.differences import SAME_SHAPES, add_difference, least_limit, limit_of, output_of
 from ..run.masks import HIDDEN, KEPT, padding_mask
 from ..run.subject import Subject, Unmeasured
 from ..run.tensors import leading, relative_difference, with_tensors
-from .noise import SAME_SHAPES, add_difference, least_limit, limit_of, output_of
 
 SHARED = "a sequence alone has another output even without padding, as with experts of a limited capacity"
 

@@ -11,6 +11,7 @@ from .subject import Subject
 DROPOUTS = {"dropout", "dropout_", "feature_dropout", "alpha_dropout", "dropout1d", "dropout2d"}
 PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum", "__matmul__", "__rmatmul__"}
 SOFTMAX = {"softmax", "_softmax"}
+SUMS = {"add", "add_", "__add__", "__radd__", "__iadd__"}
 
 
 class FunctionCheck:

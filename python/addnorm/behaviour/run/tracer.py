@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from ..._structure import entry, tensors_in
 from ..._undo import Undo
-from ..parameters.targets import Targets
-from ..run.subject import Subject, Unmeasured
-from ..run.tensors import leading, main_output
+from .subject import Subject, Unmeasured
+from .targets import Targets
+from .tensors import leading, main_output
 
 # Limits of a share. Rounding leaves 1e-6 where values cancel, as in convolutions by Fourier transforms.
 LIMIT, LIMIT_16_BIT = 1e-5, 1e-3

@@ -1,15 +1,15 @@
-"""The targets of a loss that is a cross-entropy of the logits, and initial-loss."""
+"""The targets of a loss that is a cross-entropy of the logits."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..._structure import tensors_in
-from ..run.subject import Subject
 from .gradients import Gradients
+from .subject import Subject
 
 
 class Targets(NamedTuple):
@@ -52,16 +52,3 @@ def next_token_targets(s: Subject, g: Gradients) -> Targets | None:
             if known.any() and follows.float().mean() > 0.95 and repeats.float().mean() < 0.5:
                 return Targets(time, tokens, has_target)
     return None
-
-
-def measure_initial_loss(s: Subject, g: Gradients) -> None:
-    """Adds initial-loss: the loss and ln V, if the loss is the mean cross-entropy of V logits."""
-    found = predicted_tokens(g)
-    if found is None or g.logits is None:
-        return
-    targets, has_target = found
-    logits = g.logits.detach()[has_target].float()
-    entropy = nn.functional.cross_entropy(logits, targets[has_target])
-    if abs(float(entropy) - g.loss) < 0.01 * abs(g.loss):
-        s.add("initial-loss", g.loss, limit=float(torch.tensor(logits.shape[-1]).log()),
-              where="loss", detail=f"{logits.shape[-1]} classes")

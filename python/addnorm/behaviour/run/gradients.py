@@ -10,8 +10,8 @@ from torch import Tensor
 
 from ..._sharded import local_part
 from ..._undo import Undo
-from ..run.subject import Subject, Unmeasured
-from ..run.tensors import main_output, rms
+from .subject import Subject, Unmeasured
+from .tensors import main_output, rms
 
 
 class Gradients:
