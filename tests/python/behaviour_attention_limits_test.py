@@ -59,7 +59,7 @@ def scaled(factors, width=64):
     for i, factor in enumerate(factors):
         found.found[f"layer.{i}"] = factor, width
         found._factors[f"layer.{i}"] = factor
-    found.add()
+    found.add_lines()
     return [(line["check"], line["where"]) for line in s.lines]
 
 
@@ -119,7 +119,7 @@ def fused(q, k, v):
     s = subject()
     found = behaviour_attention.AttentionChecks(s, starts.Starts(s))
     found("scaled_dot_product_attention", (q, k, v), {}, torch.zeros(*q.shape[:-1], v.shape[-1]))
-    found.add()
+    found.add_lines()
     return checks(s)
 
 
@@ -154,7 +154,7 @@ def test_weights_add_up_over_the_axis_that_the_values_are_summed_over(axis, foun
     p = logits.softmax(axis)
     check("softmax", (logits, axis), {}, p)
     check("matmul", (p, v), {}, p @ v)
-    check.add()
+    check.add_lines()
     assert checks(s) == found
 
 

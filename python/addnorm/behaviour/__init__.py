@@ -96,47 +96,48 @@ def measure(model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], *,
     generators of random numbers are bitwise unchanged.
     """
     optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
-    s = Subject(model, inputs, named, loss)
-    with s.part("model"):
-        unchanged(lambda: _measure(s, [o for o in optimizers if o is not None]), model, inputs, named, loss)
-    return s.lines, s.left_out
+    subject = Subject(model, inputs, named, loss)
+    with subject.part("model"):
+        unchanged(lambda: _measure(subject, [o for o in optimizers if o is not None]), model, inputs, named, loss)
+    return subject.lines, subject.left_out
 
 
-def _measure(s: Subject, optimizers: list[Any]) -> None:
+def _measure(subject: Subject, optimizers: list[Any]) -> None:
     gradients: Gradients | None = None
     targets: Targets | None = None
-    dropout, computed, norms, starts, tracer = StreamDropout(s), Computed(s), NormInputs(), Starts(s), Tracer(s)
-    of_forward = (AttentionScale(s), AttentionChecks(s, starts), computed, Activations(s), Positions(s),
-                  HeadOutput(s, tracer))
-    with s.part("gradients"):
-        with Functions(s, dropout, computed):
-            gradients = Gradients(s, watch=(dropout.enter,))
-        dropout.add()
-        targets = next_token_targets(s, gradients)
-        measure_initial_loss(s, gradients)
-    with s.part("future-leak, batch-leak"):
-        with Functions(s, *of_forward):
+    dropout, computed, norms = StreamDropout(subject), Computed(subject), NormInputs()
+    starts, tracer = Starts(subject), Tracer(subject)
+    of_forward = (AttentionScale(subject), AttentionChecks(subject, starts), computed, Activations(subject),
+                  Positions(subject), HeadOutput(subject, tracer))
+    with subject.part("gradients"):
+        with Functions(subject, dropout, computed):
+            gradients = Gradients(subject, watch=(dropout.enter,))
+        dropout.add_lines()
+        targets = next_token_targets(subject, gradients)
+        measure_initial_loss(subject, gradients)
+    with subject.part("future-leak, batch-leak"):
+        with Functions(subject, *of_forward):
             tracer.forward(watch=(norms.enter, starts.enter))
         for watch in of_forward:
-            with s.part(watch.checks):
-                watch.add()
-        measure_locality(s, tracer, targets)
+            with subject.part(watch.checks):
+                watch.add_lines()
+        measure_locality(subject, tracer, targets)
     if tracer.output is not None:
         output = tracer.output.detach()
         for where, part in (("eval-noise", measure_noise), ("padding-leak", measure_padding),
                             ("batch-leak", measure_alone), ("cache-mismatch", measure_cache)):
-            with s.part(where):
-                part(s, output)
-    with s.part("statistics-detached"):
-        measure_statistics(s, norms)
+            with subject.part(where):
+                part(subject, output)
+    with subject.part("statistics-detached"):
+        measure_statistics(subject, norms)
     for where, measure_part in _WITHOUT_WATCHING.items():
-        with s.part(where):
-            measure_part(s)
+        with subject.part(where):
+            measure_part(subject)
     if gradients is not None:
-        with s.part("gradient-missing, parameter-unused"):
-            measure_missing(s, gradients)
-        with s.part("gradient-zero"):
-            measure_zero(s, gradients, starts)
+        with subject.part("gradient-missing, parameter-unused"):
+            measure_missing(subject, gradients)
+        with subject.part("gradient-zero"):
+            measure_zero(subject, gradients, starts)
     if optimizers:
-        with s.part("optimizer"):
-            measure_optimizer(s, optimizers, gradients.sizes if gradients else {})
+        with subject.part("optimizer"):
+            measure_optimizer(subject, optimizers, gradients.sizes if gradients else {})

@@ -40,8 +40,8 @@ class AttentionScale(FunctionCheck):
 
     checks = "attention-scale"
 
-    def __init__(self, s: Subject) -> None:
-        super().__init__(s)
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(subject)
         self._projections: list[Tensor] = []
         self._products: list[_Product] = []
         self.found: dict[str, tuple[float, int]] = {}
@@ -56,18 +56,18 @@ class AttentionScale(FunctionCheck):
                 self._products = [*self._products[-1:], _Product(q, k, result, result._version)]
         elif name == "scaled_dot_product_attention":
             q, k = argument(args, kwargs, 0, "query").detach(), argument(args, kwargs, 1, "key").detach()
-            self._add(q, k, kwargs.get("scale") or q.shape[-1]**-0.5)
+            self._note_factor(q, k, kwargs.get("scale") or q.shape[-1]**-0.5)
         elif name in SOFTMAX:
             logits = argument(args, kwargs, 0, "input").detach()
             for product in reversed(self._products):
                 if product.result.shape == logits.shape:
                     factor = multiple(logits, product.values())
                     if factor is not None:
-                        self._add(product.q.detach(), product.k.detach(), factor)
+                        self._note_factor(product.q.detach(), product.k.detach(), factor)
                     break
 
-    def _add(self, q: Tensor, k: Tensor, factor: float) -> None:
-        width, place = q.shape[-1], self._s.where()
+    def _note_factor(self, q: Tensor, k: Tensor, factor: float) -> None:
+        width, place = q.shape[-1], self._subject.where()
         self._factors.setdefault(place, factor)
         if width < 8:  # 1 and 1/√d are too close
             return
@@ -113,31 +113,31 @@ class AttentionScale(FunctionCheck):
             each = last.unflatten(-1, (heads, 3, -1))
             yield each[..., 0, :].flatten(-2), each[..., 1, :].flatten(-2)
 
-    def add(self) -> None:
+    def add_lines(self) -> None:
         """Adds attention-scale for factors near 1/√d or near 1. Others may be a choice: 1/d, or a learned one."""
         self._products.clear()
         self._projections.clear()
         self._add_odd_factors()
-        config = self._s.config
+        config = self._subject.config
         if entry(config, *_SCALES) is not None or getattr(config, "scale_attn_weights", None) is False:
-            self._s.leave("attention-scale", "the configuration says which scale attention has")
+            self._subject.leave_out("attention-scale", "the configuration says which scale attention has")
             return
         for place, (factor, width) in self.found.items():
             if any(abs(math.log(factor / usual)) < 0.1 for usual in (1.0, width**-0.5) if factor > 0):
-                self._s.add("attention-scale", factor, limit=width**-0.5, where=place,
-                            detail=f"heads of width {width}")
+                self._subject.add_line("attention-scale", factor, limit=width**-0.5, where=place,
+                                       detail=f"heads of width {width}")
 
     def _add_odd_factors(self) -> None:
         """Adds attention-scale-odd for a factor of q·k that differs from its counterparts in all other layers."""
         groups: dict[str, list[str]] = defaultdict(list)
         for place in self._factors:
-            groups[self._s.of_all_layers(place)].append(place)
+            groups[self._subject.of_all_layers(place)].append(place)
         for places in groups.values():
             usual = statistics.median(self._factors[place] for place in places)
             odd = [p for p in places if usual <= 0 or abs(self._factors[p] / usual - 1) > 0.05]
             if len(places) > 4 and len(odd) == 1 and usual > 0:
-                self._s.add("attention-scale-odd", self._factors[odd[0]], limit=usual, where=odd[0],
-                            detail=f"{len(places) - 1} other layers")
+                self._subject.add_line("attention-scale-odd", self._factors[odd[0]], limit=usual, where=odd[0],
+                                       detail=f"{len(places) - 1} other layers")
 
 
 def _is_turned(t: Tensor, projected: Tensor) -> bool:

@@ -23,19 +23,19 @@ class StreamDropout(FunctionCheck):
 
     checks = "dropout-on-stream"
 
-    def __init__(self, s: Subject) -> None:
-        super().__init__(s)
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(subject)
         self._stream: dict[int, Tensor] = {}  # kept, so that no other tensor gets the same id
         self._sums: dict[int, Tensor] = {}
         self._mapped: dict[int, weakref.ref[Tensor]] = {}  # outputs of linear maps
         self.found: dict[str, float] = {}
-        forms = {m: s.of_all_layers(name) for m, name in s.names.items()}
+        forms = {m: subject.of_all_layers(name) for m, name in subject.names.items()}
         often = Counter(forms.values())
         self._in_layers = {m for m, form in forms.items() if "*" in form and often[form] > 1}
 
     def enter(self, module: nn.Module, inputs: tuple[Any, ...]) -> None:
         x = inputs[0] if inputs else None
-        is_within = any(m in self._in_layers for m in self._s.runs[-1].inside[:-1])
+        is_within = any(m in self._in_layers for m in self._subject.runs[-1].inside[:-1])
         if isinstance(x, Tensor) and x.is_floating_point() and x.dim() > 2 and x.shape[0] > 1 \
                 and module in self._in_layers and list(module.children()) \
                 and not (is_within and self._is_mapped(x)):
@@ -56,14 +56,14 @@ class StreamDropout(FunctionCheck):
             return
         rate = dropout_rate(name, args, kwargs) if name in DROPOUTS else 0.0
         x = args[0] if args else kwargs.get("input")
-        if rate > 0 and id(x) in self._sums and self._s.runs[-1].inside:
-            layer = next((m for m in reversed(self._s.runs[-1].inside) if m in self._in_layers), None)
+        if rate > 0 and id(x) in self._sums and self._subject.runs[-1].inside:
+            layer = next((m for m in reversed(self._subject.runs[-1].inside) if m in self._in_layers), None)
             if layer is not None:
-                self.found.setdefault(self._s.names[layer], rate)
+                self.found.setdefault(self._subject.names[layer], rate)
                 self._stream[id(result)] = self._sums[id(result)] = result
 
-    def add(self) -> None:
+    def add_lines(self) -> None:
         self._stream.clear()
         self._sums.clear()
         for place, rate in self.found.items():
-            self._s.add("dropout-on-stream", rate, where=place)
+            self._subject.add_line("dropout-on-stream", rate, where=place)

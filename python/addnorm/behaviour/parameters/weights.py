@@ -16,27 +16,27 @@ from ..run.text import plural
 from ..run.weights import gains_of, matrices_of, size_of, token_table
 
 
-def measure_zero_rows(s: Subject) -> None:
+def measure_zero_rows(subject: Subject) -> None:
     """Adds weight-zeros for matrices in which some rows or columns are exactly 0. The row of a padding_idx, rows or
     columns at the end, and matrices of zeros alone are no fault."""
-    table = token_table(s)
-    for name, parameter in matrices_of(s):
+    table = token_table(subject)
+    for name, parameter in matrices_of(subject):
         # Other tables may begin with zeros, and keep them in rows that were not used in training.
-        is_other_table = table is not None and isinstance(s.model.get_submodule(parent_of(name)), nn.Embedding) and \
-            parameter is not getattr(table, "weight", None)
+        is_table = isinstance(subject.model.get_submodule(parent_of(name)), nn.Embedding)
+        is_other_table = table is not None and is_table and parameter is not getattr(table, "weight", None)
         if is_other_table or is_sharded(parameter) or min(parameter.shape) < 2:
             continue
-        for what, count in _zeros(s, parameter):
+        for what, count in _zeros(subject, parameter):
             size = parameter.shape[0 if what == "row" else 1]
-            s.add("weight-zeros", count, where=name, detail=f"{plural(count, what)} of {size}")
+            subject.add_line("weight-zeros", count, where=name, detail=f"{plural(count, what)} of {size}")
 
 
-def _zeros(s: Subject, weight: Tensor) -> Iterator[tuple[str, int]]:
+def _zeros(subject: Subject, weight: Tensor) -> Iterator[tuple[str, int]]:
     is_live = weight.detach() != 0
     if not is_live.any():
         return
     rows = ~is_live.any(1)
-    for module in s.names:  # a head may be tied to an embedding with padding
+    for module in subject.names:  # a head may be tied to an embedding with padding
         is_padded = isinstance(module, nn.Embedding) and module.padding_idx is not None
         if is_padded and module.weight.shape == weight.shape:
             rows[module.padding_idx] = False
@@ -46,21 +46,22 @@ def _zeros(s: Subject, weight: Tensor) -> Iterator[tuple[str, int]]:
             yield what, count
 
 
-def measure_odd_sizes(s: Subject) -> None:
+def measure_odd_sizes(subject: Subject) -> None:
     """Adds size-odd for a matrix or a gain of one layer whose size differs from that of its counterparts in all other
     layers, while these have about the same size. The first and the last layer of a trained network may differ, and so
     may a layer of another class and a matrix of which some values are pruned."""
     groups: dict[Any, dict[str, float]] = defaultdict(dict)
-    for name, parameter in (*matrices_of(s), *gains_of(s).items()):
-        layer = s.layer_of(name)
+    for name, parameter in (*matrices_of(subject), *gains_of(subject).items()):
+        layer = subject.layer_of(name)
         if layer and not is_sharded(parameter):
-            key = s.of_all_layers(name), tuple(parameter.shape), type(s.model.get_submodule(layer))
+            key = subject.of_all_layers(name), tuple(parameter.shape), type(subject.model.get_submodule(layer))
             groups[key][name] = size_of(parameter)
     for sizes in groups.values():
         names, usual = list(sizes), median(sizes.values())
         odd = [name for name in names if not usual / 1.25 < sizes[name] < usual * 1.25]
-        if len(names) < 5 or len(odd) != 1 or odd[0] not in names[1:-1] or odd[0] in s.of_odd_size:
+        if len(names) < 5 or len(odd) != 1 or odd[0] not in names[1:-1] or odd[0] in subject.of_odd_size:
             continue
-        is_pruned = bool((s.parameters[odd[0]] == 0).any())
+        is_pruned = bool((subject.parameters[odd[0]] == 0).any())
         if sizes[odd[0]] > 0 and not is_pruned and not usual / 1.6 < sizes[odd[0]] < usual * 1.6:
-            s.add("size-odd", sizes[odd[0]], limit=usual, where=odd[0], detail=f"{len(names) - 1} other layers")
+            subject.add_line("size-odd", sizes[odd[0]], limit=usual, where=odd[0],
+                             detail=f"{len(names) - 1} other layers")

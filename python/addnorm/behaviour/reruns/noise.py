@@ -21,13 +21,13 @@ class LiveDropout(FunctionCheck):
 
     checks = "eval-noise"
 
-    def __init__(self, s: Subject) -> None:
-        super().__init__(s)
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(subject)
         self.places: list[str] = []
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
-        if dropout_rate(name, args, kwargs) > 0 and self._s.where() not in self.places:
-            self.places.append(self._s.where())
+        if dropout_rate(name, args, kwargs) > 0 and self._subject.where() not in self.places:
+            self.places.append(self._subject.where())
 
     def text(self) -> str:
         return some(place or "the model's forward" for place in self.places)
@@ -38,8 +38,8 @@ class NoisySums(FunctionCheck):
 
     checks = "eval-noise"
 
-    def __init__(self, s: Subject) -> None:
-        super().__init__(s)
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(subject)
         self._noise: list[Tensor] = []  # the last random tensors
         self.places: list[str] = []
 
@@ -49,20 +49,19 @@ class NoisySums(FunctionCheck):
             self._noise = [*self._noise[-3:], result]
         elif name in SUMS and sum(is_noise) == 1 and result.dim() > 2 \
                 and all(isinstance(a, Tensor) and a.shape == result.shape for a in args[:2]):
-            place = self._s.where()
-            if self._s.layer_of(place) and place not in self.places:
+            place = self._subject.where()
+            if self._subject.layer_of(place) and place not in self.places:
                 self.places.append(place)
 
 
-def measure_noise(s: Subject, output: Tensor) -> None:
+def measure_noise(subject: Subject, output: Tensor) -> None:
     """Adds eval-noise: the difference between two evaluations of one batch with different random numbers."""
-    dropout, sums = LiveDropout(s), NoisySums(s)
-    with Functions(s, dropout, sums):
-        again = output_of(s, seed=20)
+    dropout, sums = LiveDropout(subject), NoisySums(subject)
+    with Functions(subject, dropout, sums):
+        again = output_of(subject, seed=20)
     if again.shape != output.shape:
         raise Unmeasured("two evaluations have outputs of different shapes")
-    s.add("eval-noise", relative_difference(again, output), limit=least_limit(output),
-          where=dropout.text() or some(sums.places) or "output",
-          detail="dropout is at work" if dropout.places else "random numbers are added" if sums.places else "",
-          declared="eval() turns dropout off" if dropout.places else
-          "layers add the same in each evaluation" if sums.places else "")
+    detail, declared = ("dropout is at work", "eval() turns dropout off") if dropout.places else \
+        ("random numbers are added", "layers add the same in each evaluation") if sums.places else ("", "")
+    subject.add_line("eval-noise", relative_difference(again, output), limit=least_limit(output),
+                     where=dropout.text() or some(sums.places) or "output", detail=detail, declared=declared)

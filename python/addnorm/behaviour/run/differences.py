@@ -22,22 +22,22 @@ def least_limit(output: Tensor) -> float:
     return LIMIT_16_BIT if is_16_bit(output) else LIMIT
 
 
-def limit_of(s: Subject, difference: float, output: Tensor, share: float = 1) -> float:
+def limit_of(subject: Subject, difference: float, output: Tensor, share: float = 1) -> float:
     """Returns the limit of a difference. For a large difference, it includes the effect of rounding on this model."""
     limit = share * least_limit(output)
     if difference <= limit:
         return limit
-    if s.rounding is None:
-        s.rounding = _measure_rounding(s)
-    return max(limit, ROUNDINGS * min(MOST_ROUNDING, s.rounding))
+    if subject.rounding is None:
+        subject.rounding = _measure_rounding(subject)
+    return max(limit, ROUNDINGS * min(MOST_ROUNDING, subject.rounding))
 
 
-def add_difference(s: Subject, check: str, difference: float, output: Tensor, share: float = 1, *, where: str,
+def add_difference(subject: Subject, check: str, difference: float, output: Tensor, share: float = 1, *, where: str,
                    detail: str = "") -> None:
-    s.add(check, difference, limit=limit_of(s, difference, output, share), where=where, detail=detail)
+    subject.add_line(check, difference, limit=limit_of(subject, difference, output, share), where=where, detail=detail)
 
 
-def _measure_rounding(s: Subject) -> float:
+def _measure_rounding(subject: Subject) -> float:
     """Returns the change of the output if the embeddings change in their last bit. Deep models amplify it."""
     def change(tensor: Tensor) -> Tensor:
         if not tensor.is_floating_point():
@@ -45,18 +45,20 @@ def _measure_rounding(s: Subject) -> float:
         noise = 2 * torch.rand(tensor.shape, generator=torch.Generator().manual_seed(6)).to(tensor.device) - 1
         return tensor * (1 + torch.finfo(tensor.dtype).eps * noise).to(tensor.dtype)
 
-    output = output_of(s, gradients=True)  # without, PyTorch's encoder sets outputs at padding to 0
-    embeddings = [m for m in s.names if isinstance(m, nn.Embedding)]
-    inputs, named = (s.inputs, s.named) if embeddings else with_tensors((s.inputs, s.named), change)
+    output = output_of(subject, gradients=True)  # without, PyTorch's encoder sets outputs at padding to 0
+    embeddings = [m for m in subject.names if isinstance(m, nn.Embedding)]
+    inputs, named = subject.inputs, subject.named
+    if not embeddings:
+        inputs, named = with_tensors((inputs, named), change)
     with Undo() as hooks:
         for module in embeddings:
             hooks.hook(module, "forward", lambda module, inputs, embedded: change(embedded))
-        return relative_difference(output_of(s, gradients=True, inputs=inputs, named=named), output)
+        return relative_difference(output_of(subject, gradients=True, inputs=inputs, named=named), output)
 
 
-def output_of(s: Subject, gradients: bool = False, **options: Any) -> Tensor:
+def output_of(subject: Subject, gradients: bool = False, **options: Any) -> Tensor:
     with torch.set_grad_enabled(gradients):
-        output = main_output(s.run(**options))
+        output = main_output(subject.run(**options))
     if output is None:
         raise Unmeasured("there is no output of two dimensions or more")
     return output.detach()
