@@ -24,11 +24,11 @@ def test_a_matrix_of_another_size_than_its_counterparts(count, factors, is_odd):
     for layer, factor in factors.items():
         model.layers[layer]["map"].weight.data *= factor
     s = subject(model)
-    weights.measure_odd_sizes(s)
+    weights.measure_odd_sizes(s, set())
     assert checks(s) == ["size-odd"] * is_odd
     s = subject(model)
     model.layers[2]["map"].weight.data[0, 0] = 0  # pruned
-    weights.measure_odd_sizes(s)
+    weights.measure_odd_sizes(s, set())
     assert checks(s) == []
 
 

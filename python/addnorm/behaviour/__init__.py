@@ -39,7 +39,7 @@ The files of parameters/, forwards/ and reruns/ import only from run/.
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 from torch import Tensor, nn
 
@@ -75,13 +75,6 @@ from .run.tracer import Tracer
 __all__ = ["measure"]
 
 
-# The checks that watch no forward, in their order: size-odd omits parameters that initial-size names.
-_WITHOUT_WATCHING = {
-    "parameter-frozen": measure_frozen, "tying-broken": measure_ties, "weight-zeros": measure_zero_rows,
-    "initial-size": measure_initial_sizes, "bias-off-zero": measure_bias_offsets, "size-odd": measure_odd_sizes,
-    "parameter-unregistered, layer-shared": measure_registration}
-
-
 def measure(model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], *,
             loss: Callable[[Any], Tensor] | str | None = None,
             optimizer: Any = None) -> tuple[list[Line], list[dict[str, str]]]:
@@ -102,42 +95,64 @@ def measure(model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], *,
     return subject.lines, subject.left_out
 
 
-def _measure(subject: Subject, optimizers: list[Any]) -> None:
+class _Found:
+    """The results of the training and the traced forward that later steps use."""
+
     gradients: Gradients | None = None
     targets: Targets | None = None
+    is_traced = False
+
+
+def _measure(subject: Subject, optimizers: list[Any]) -> None:
+    for checks, step in _steps(subject, optimizers):
+        with subject.part(checks):
+            step()
+
+
+def _steps(subject: Subject, optimizers: list[Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yields the steps of a measurement with the names of their checks. A step is left out if it needs what an earlier
+    one could not measure."""
     dropout, computed, norms = StreamDropout(subject), Computed(subject), NormInputs()
-    starts, tracer = Starts(subject), Tracer(subject)
-    of_forward = (AttentionScale(subject), AttentionChecks(subject, starts), computed, Activations(subject),
-                  Positions(subject), HeadOutput(subject, tracer))
-    with subject.part("gradients"):
+    starts, tracer, found = Starts(subject), Tracer(subject), _Found()
+    watchers = (AttentionScale(subject), AttentionChecks(subject, starts), computed, Activations(subject),
+                Positions(subject), HeadOutput(subject, tracer))
+
+    def train() -> None:
         with Functions(subject, dropout, computed):
-            gradients = Gradients(subject, watch=(dropout.enter,))
+            found.gradients = Gradients(subject, watch=(dropout.enter,))
         dropout.add_lines()
-        targets = next_token_targets(subject, gradients)
-        measure_initial_loss(subject, gradients)
-    with subject.part("future-leak, batch-leak"):
-        with Functions(subject, *of_forward):
+        found.targets = next_token_targets(subject, found.gradients)
+        measure_initial_loss(subject, found.gradients)
+
+    def trace() -> None:
+        with Functions(subject, *watchers):
             tracer.forward(watch=(norms.enter, starts.enter))
-        for watch in of_forward:
-            with subject.part(watch.checks):
-                watch.add_lines()
-        measure_locality(subject, tracer, targets)
+        found.is_traced = True
+
+    yield "gradients", train
+    yield "future-leak, batch-leak", trace
+    if found.is_traced:
+        yield from ((watch.checks, watch.add_lines) for watch in watchers)
+        yield "future-leak, batch-leak", lambda: measure_locality(subject, tracer, found.targets)
     if tracer.output is not None:
         output = tracer.output.detach()
-        for where, part in (("eval-noise", measure_noise), ("padding-leak", measure_padding),
-                            ("batch-leak", measure_alone), ("cache-mismatch", measure_cache)):
-            with subject.part(where):
-                part(subject, output)
-    with subject.part("statistics-detached"):
-        measure_statistics(subject, norms)
-    for where, measure_part in _WITHOUT_WATCHING.items():
-        with subject.part(where):
-            measure_part(subject)
+        yield "eval-noise", lambda: measure_noise(subject, output)
+        yield "padding-leak", lambda: measure_padding(subject, output)
+        yield "batch-leak", lambda: measure_alone(subject, output)
+        yield "cache-mismatch", lambda: measure_cache(subject, output)
+    yield "statistics-detached", lambda: measure_statistics(subject, norms)
+    yield "parameter-frozen", lambda: measure_frozen(subject)
+    yield "tying-broken", lambda: measure_ties(subject)
+    yield "weight-zeros", lambda: measure_zero_rows(subject)
+    named: set[str] = set()  # parameters that initial-size names, which size-odd omits
+    yield "initial-size", lambda: named.update(measure_initial_sizes(subject))
+    yield "bias-off-zero", lambda: measure_bias_offsets(subject)
+    yield "size-odd", lambda: measure_odd_sizes(subject, named)
+    yield "parameter-unregistered, layer-shared", lambda: measure_registration(subject)
+    gradients = found.gradients
     if gradients is not None:
-        with subject.part("gradient-missing, parameter-unused"):
-            measure_missing(subject, gradients)
-        with subject.part("gradient-zero"):
-            measure_zero(subject, gradients, starts)
+        yield ("gradient-missing, parameter-unused, gamma-ignored, norm-unused, norm-shared",
+               lambda: measure_missing(subject, gradients))
+        yield "gradient-zero", lambda: measure_zero(subject, gradients, starts)
     if optimizers:
-        with subject.part("optimizer"):
-            measure_optimizer(subject, optimizers, gradients.sizes if gradients else {})
+        yield "optimizer", lambda: measure_optimizer(subject, optimizers, gradients.sizes if gradients else {})

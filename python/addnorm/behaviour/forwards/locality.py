@@ -55,8 +55,7 @@ def _shares(energy: Tensor, at: tuple[int, ...], time: int) -> Shares:
     later, earlier = row[t + 1:], row[:t]
     ahead, behind = ((part > LIMIT**2).nonzero() for part in (later, earlier))
     return Shares(float(others.sum())**0.5, float(earlier.sum())**0.5, float(later.sum())**0.5,
-                  int(ahead.max()) + 1 if len(ahead) else 0,
-                  t - int(behind.min()) if len(behind) else 0)
+                  int(ahead.max()) + 1 if len(ahead) else 0, t - int(behind.min()) if len(behind) else 0)
 
 
 def _counts_sequences(output: Tensor, inputs: list[Input], subject: Subject) -> bool:
@@ -119,8 +118,7 @@ def measure_locality(subject: Subject, tracer: Tracer, targets: Targets | None) 
 
 def _of_targets(inputs: list[Input], targets: Targets | None) -> list[Input]:
     """Returns the inputs whose next tokens are the targets, which excludes those of an encoder; all without targets."""
-    same = [i for i in inputs if targets is not None and i.index is not None
-            and torch.equal(i.index, targets.tokens)]
+    same = [i for i in inputs if targets is not None and i.index is not None and torch.equal(i.index, targets.tokens)]
     return same or inputs
 
 
@@ -147,8 +145,7 @@ def _add_batch_leak(subject: Subject, stages: dict[nn.Module, Shares], whole: li
 def _add_future_leak(subject: Subject, stages: dict[nn.Module, Shares], whole: list[Shares],
                      limit: float, declared: str, output: Tensor | None) -> None:
     leaks = {m: share for m, share in stages.items() if share.future > limit}
-    seen = min((w.future for w in whole), default=max((x.future for x in stages.values()),
-                                                      default=0.0))
+    seen = min((w.future for w in whole), default=max((x.future for x in stages.values()), default=0.0))
     if seen <= limit and not leaks:
         subject.add_line("future-leak", seen, limit=limit, where="output", declared=declared)
         return
@@ -186,8 +183,7 @@ def _exceptions(subject: Subject, stages: dict[nn.Module, Shares],
         both = [m for m in ahead if stages[m].past > LIMIT]
         if ahead == both and 0 < len(ahead) <= len(members) / 2:  # not alternating layers
             rest = [subject.names[m] for m in members if m not in leaks]
-            found.update((m, f"{some(rest)} {'does' if len(rest) == 1 else 'do'} not")
-                         for m in ahead)
+            found.update((m, f"{some(rest)} {'does' if len(rest) == 1 else 'do'} not") for m in ahead)
     if not found and leaks and _reads_tokens(subject):
         if all(x.ahead == 1 and x.behind >= 4 for x in leaks.values()):
             found = {m: "a mask that is off by one" for m in leaks}

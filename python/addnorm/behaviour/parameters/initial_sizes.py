@@ -18,31 +18,32 @@ from ..run.weights import has_initial_weights, matrices_of, norm_vectors, size_o
 _WIDTHS = "hidden_size", "n_embd", "d_model", "dim"
 
 
-def measure_initial_sizes(subject: Subject) -> None:
+def measure_initial_sizes(subject: Subject) -> set[str]:
     """Adds initial-size for weights before training. Gains and biases of norms are faulty if they begin at another
     number than their counterparts. Matrices are faulty if their size is not the configuration's initializer_range,
     while most matrices have that size. A model's own _init_weights() takes precedence. Maps into the residual stream
-    may be smaller."""
+    may be smaller. Returns the parameters that the lines name."""
+    named: set[str] = set()
     if not has_initial_weights(subject):
-        return
+        return named
     norms = dict(norm_vectors(subject))
     off = {name for name, p in norms.items() if _is_off(_mean(p), float(not name.endswith("bias")))}
     usual = entry(subject.config, "initializer_range")
     matrices = dict(matrices_of(subject)) if isinstance(usual, float) and usual > 0 else {}
     odd = [name for name, p in matrices.items() if not _is_of_size(subject, name, p, usual)]
     if not off and not odd:
-        return
+        return named
     drawn = _drawn_again(subject)
     zeros = [n for n in matrices if n in drawn and not bool(drawn[n].any())]
     if 2 * sum(bool(matrices[n].any()) for n in zeros) > len(zeros):  # matrices that begin at 0 have been trained
-        return
+        return named
     for kind in True, False:  # biases, then gains
         names = [name for name in norms if name.endswith("bias") == kind]
         wrong = {n for n in off if n in names and (n not in drawn or _is_off(_mean(norms[n]), _mean(drawn[n])))}
         for places in _unlike_others(subject, names, wrong, is_judged=all(n in drawn for n in names)):
             subject.add_line("initial-size", _mean(norms[places[0]]), limit=float(not kind), where=some(places),
                              detail="in the mean")
-            subject.of_odd_size.update(places)
+            named.update(places)
     sizes = {n: size_of(drawn[n]) if n in drawn else usual for n in matrices if n in drawn or not drawn}
     odd = [n for n in sizes if not _is_of_size(subject, n, matrices[n], sizes[n])]
     forms: dict[str, list[str]] = defaultdict(list)
@@ -53,7 +54,8 @@ def measure_initial_sizes(subject: Subject) -> None:
     for places in forms.values():
         subject.add_line("initial-size", size_of(matrices[places[0]]), limit=sizes[places[0]], where=some(places),
                          detail="in the root mean square")
-        subject.of_odd_size.update(places)
+        named.update(places)
+    return named
 
 
 def _mean(parameter: Tensor) -> float:

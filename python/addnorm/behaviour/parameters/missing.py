@@ -47,10 +47,8 @@ def measure_missing(subject: Subject, gradients: Gradients) -> None:
 def _dead_modules(subject: Subject, gradients: Gradients, names: list[str]) -> list[str]:
     """Returns the outermost modules in which nothing is called and nothing has a gradient."""
     called = (name for module, name in subject.names.items() if subject.is_called(module))
-    alive = {place for name in (*called, *(gradients.trained.keys() - gradients.missing))
-             for place in places_of(name)}
-    return list(dict.fromkeys(
-        [place for place in places_of(name) if place not in alive][-1] for name in names))
+    alive = {place for name in (*called, *(gradients.trained.keys() - gradients.missing)) for place in places_of(name)}
+    return list(dict.fromkeys([place for place in places_of(name) if place not in alive][-1] for name in names))
 
 
 def _nearest_called(subject: Subject, name: str) -> str:

@@ -41,8 +41,7 @@ def _measure_membership(subject: Subject, known: set[int]) -> None:
                      where=some(cover(subject, absent, absent)) or "model", declared=ground if absent else "")
 
 
-def _update_rms(optimizer: Any, group: dict[str, Any], parameter: Any,
-                gradient: float | None) -> float | None:
+def _update_rms(optimizer: Any, group: dict[str, Any], parameter: Any, gradient: float | None) -> float | None:
     """Returns the RMS of the last step of Adam, or of its first if there is none yet; for SGD without momentum, that of
     the next step; for others, None."""
     name, state = type(optimizer).__name__, optimizer.state.get(parameter, {})

@@ -41,8 +41,7 @@ def _declared_pair(subject: Subject) -> tuple[Tensor, Tensor] | None:
     """Returns the weights of the embedding and the head, by the methods that transformers has for them. Without these
     methods, returns those of the only embedding and linear map that could share a weight."""
     model = subject.model
-    inputs, outputs = (getattr(model, f"get_{kind}_embeddings", lambda: None)()
-                       for kind in ("input", "output"))
+    inputs, outputs = (getattr(model, f"get_{kind}_embeddings", lambda: None)() for kind in ("input", "output"))
     if inputs is None and outputs is None:
         outside = [m for name, m in model.named_modules() if not subject.layer_of(name)]
         tables = [m for m in outside if type(m) is nn.Embedding]

@@ -46,10 +46,10 @@ def _zeros(subject: Subject, weight: Tensor) -> Iterator[tuple[str, int]]:
             yield what, count
 
 
-def measure_odd_sizes(subject: Subject) -> None:
+def measure_odd_sizes(subject: Subject, named: set[str]) -> None:
     """Adds size-odd for a matrix or a gain of one layer whose size differs from that of its counterparts in all other
     layers, while these have about the same size. The first and the last layer of a trained network may differ, and so
-    may a layer of another class and a matrix of which some values are pruned."""
+    may a layer of another class and a matrix of which some values are pruned. It omits the parameters in `named`."""
     groups: dict[Any, dict[str, float]] = defaultdict(dict)
     for name, parameter in (*matrices_of(subject), *gains_of(subject).items()):
         layer = subject.layer_of(name)
@@ -59,7 +59,7 @@ def measure_odd_sizes(subject: Subject) -> None:
     for sizes in groups.values():
         names, usual = list(sizes), median(sizes.values())
         odd = [name for name in names if not usual / 1.25 < sizes[name] < usual * 1.25]
-        if len(names) < 5 or len(odd) != 1 or odd[0] not in names[1:-1] or odd[0] in subject.of_odd_size:
+        if len(names) < 5 or len(odd) != 1 or odd[0] not in names[1:-1] or odd[0] in named:
             continue
         is_pruned = bool((subject.parameters[odd[0]] == 0).any())
         if sizes[odd[0]] > 0 and not is_pruned and not usual / 1.6 < sizes[odd[0]] < usual * 1.6:

@@ -73,7 +73,6 @@ class Subject:
         self.shares_batch: bool | None = None  # whether sequences affect each other without a mask, if measured
         self._opaque: set[nn.Module] = set()
         self.lines: list[Line] = []
-        self.of_odd_size: set[str] = set()  # parameters that initial-size names, which size-odd leaves out
         self.left_out: list[dict[str, str]] = []
         self._layers = _layer_paths(model)
         self._modes = [(module, module.training) for module in model.modules()]

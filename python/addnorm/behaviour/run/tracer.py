@@ -192,8 +192,7 @@ def _focus(output: Tensor, targets: Targets | None, subject: Subject) -> Focus:
     return Focus(shape, _asked_token(shape, targets, subject) or tuple(n // 2 for n in shape))
 
 
-def _asked_token(shape: tuple[int, ...], targets: Targets | None,
-                 subject: Subject) -> tuple[int, ...] | None:
+def _asked_token(shape: tuple[int, ...], targets: Targets | None, subject: Subject) -> tuple[int, ...] | None:
     """Returns a token with a target of the loss in the longest sequence, which has the least padding, or None."""
     mask = subject.named.get("attention_mask")
     kept = mask if isinstance(mask, Tensor) and tuple(mask.shape) == shape else torch.ones(shape)
