@@ -22,8 +22,7 @@ bool is_near(std::optional<double> value, double expected) {
   return value && std::abs(*value - expected) <= kTolerance * std::max(1.0, std::abs(expected));
 }
 
-/// Whether the part of a sum that is neither stream nor branch is larger than rounding explains.
-/// Its factors are then meaningless.
+/// Returns the fitted sum: "s = 1.00·x + 1.00·f".
 std::string formula(const SumFit& fit) {
   std::string text = "s =";
   const auto add = [&](double factor, const char* what) {
