@@ -23,7 +23,7 @@ bool is_near(std::optional<double> value, double expected) {
   return value && std::abs(*value - expected) <= kTolerance * std::max(1.0, std::abs(expected));
 }
 
-/// Returns the fitted sum: "s = 1.00·x + 1.00·f".
+/// Returns the fitted sum, such as "s = 1.00·x + 0.50·f", without factors below 0.005.
 std::string formula(const SumFit& fit) {
   std::string text = "s =";
   const auto add = [&](double factor, const char* what) {
