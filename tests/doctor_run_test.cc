@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "doctor/diagnose.h"
-#include "doctor/layers.h"
 #include "doctor/prove.h"
 #include "io/temporary_folder.h"
+#include "report/doctor_bands.h"
 
 namespace addnorm {
 namespace {
@@ -268,7 +268,7 @@ TEST(Bands, HoldTheStreamAndItsGradientBeforeTraining) {
       config.seed = seed;
       const doctor::Subject subject = subject_of(config, text);
       const std::vector<doctor::LayerNumbers> layers = doctor::layer_numbers(subject, 0);
-      const auto expect_inside = [&](const doctor::Band& band,
+      const auto expect_inside = [&](const report::Band& band,
                                      double doctor::LayerNumbers::*member) {
         for (std::size_t i = 0; i < band.layer.size(); ++i) {
           const double value = layers[static_cast<std::size_t>(band.layer[i])].*member;
@@ -276,8 +276,8 @@ TEST(Bands, HoldTheStreamAndItsGradientBeforeTraining) {
           EXPECT_LE(value, 1.01 * band.high[i]) << placement << ", layer " << band.layer[i];
         }
       };
-      const doctor::Band stream = doctor::stream_band(subject, layers);
-      const doctor::Band gradient = doctor::gradient_band(subject, layers);
+      const report::Band stream = report::stream_band(subject, layers);
+      const report::Band gradient = report::gradient_band(subject, layers);
       const bool adds_up = placement != std::string("post") && placement != std::string("deepnorm");
       EXPECT_EQ(stream.layer.size(), adds_up ? 8u : 7u);
       EXPECT_EQ(gradient.layer.size(), adds_up ? 8u : 0u);

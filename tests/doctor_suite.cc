@@ -15,10 +15,10 @@
 
 #include "doctor/alternatives.h"
 #include "doctor/diagnose.h"
-#include "doctor/layers.h"
 #include "doctor/prove.h"
 #include "io/file.h"
 #include "io/safetensors.h"
+#include "report/doctor_bands.h"
 
 namespace addnorm {
 namespace {
@@ -306,7 +306,7 @@ TEST(DoctorSuite, SaysWhichLayersWereNotRun) {
   EXPECT_EQ(note->what, "layers 0 to 1 of 3 were run");
   EXPECT_EQ(note->because, "the others have routed experts, not supported here");
   EXPECT_EQ(doctor::layer_numbers(subject, doctor::last_step(subject.profile)).size(), 2U);
-  for (const doctor::NormGains& norm : doctor::norm_gains(subject)) {
+  for (const report::NormGains& norm : report::norm_gains(subject)) {
     EXPECT_EQ(norm.gain.size(), 3U) << norm.site.layer;
   }
   EXPECT_TRUE(std::ranges::any_of(subject.profile.entries, [](const auto& entry) {

@@ -291,6 +291,12 @@ Finding finding_of(const io::Check& check, const BehaviourRule& rule) {
 
 }  // namespace
 
+std::vector<std::string_view> behaviour_rule_names() {
+  std::vector<std::string_view> names(std::size(kBehaviourRules));
+  std::ranges::transform(kBehaviourRules, names.begin(), &BehaviourRule::name);
+  return names;
+}
+
 void find_misbehaviour(const Subject& subject, Findings& findings) {
   for (const BehaviourRule& rule : kBehaviourRules) {
     for (const io::Check& check : subject.profile.checks) {

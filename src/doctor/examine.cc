@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 #include <string_view>
@@ -34,13 +33,12 @@ std::optional<Site> site_of(std::string_view name, std::size_t layers) {
   }
   const auto ends = [&](std::string_view end) { return name.ends_with(end); };
   if (ends(".weight")) {
-    constexpr std::array<std::string_view, 7> kNames{"query", "key", "value", "output",
-                                                     "gate",  "up",  "down"};
+    constexpr auto kNames = names_of(Projection{});
     name.remove_suffix(std::string_view(".weight").size());
     const auto found = std::ranges::find(kNames, name.substr(name.rfind('.') + 1));
     if (found == kNames.end()) return std::nullopt;
     site.point = Point::kWeight;
-    site.projection = static_cast<Projection>(found - kNames.begin() + 1);
+    site.projection = static_cast<Projection>(found - kNames.begin());
     return site;
   }
   if (!ends(".gamma") && !ends(".beta")) return std::nullopt;

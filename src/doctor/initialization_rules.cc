@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "doctor/placements.h"
 #include "doctor/places.h"
 #include "doctor/remedy.h"
 #include "doctor/rules.h"
@@ -104,7 +105,7 @@ void find_collapsed_tokens(const Subject& subject, Findings& findings) {
   if (!is_initial(subject) || has_wrong_sums(subject)) return;
   const Placements placements = placements_of(subject.profile.model);
   const Placement* placement = only_placement(placements);
-  if (placement == nullptr || constant(placement->skip, {1, 1}) != 0) return;
+  if (placement == nullptr || constant_factor(placement->skip, {1, 1}) != 0) return;
   const ProfileEntry* begin = stream_begin(subject);
   const double cosine = last_token_cosine(subject);
   if (begin == nullptr || !(cosine > kMost) || !(begin->token_cosine < 0.9)) return;

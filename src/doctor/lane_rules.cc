@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "doctor/placements.h"
 #include "doctor/places.h"
 #include "doctor/rules.h"
 

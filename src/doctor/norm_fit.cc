@@ -19,6 +19,12 @@ double expected_scale(const Placements& placements, const Site& site) {
   return placement->before_scale.value({site.layer + 1, placements->size()});
 }
 
+double gain_rms(const Subject& subject, const ProfileEntry& gamma) {
+  const auto form = subject.profile.model.norm_at(gamma.site.layer).gamma_form;
+  const double offset = form == GammaForm::kOnePlus ? 1 : 0;
+  return std::hypot(gamma.mean + offset, gamma.std);
+}
+
 bool is_doubled(const DivisorFit& fit) {
   return std::abs(fit.scale - 2) < 0.1 || (fit.slope && std::abs(*fit.slope - 0.25) < 0.01);
 }

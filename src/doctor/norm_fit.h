@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "doctor/placements.h"
 #include "doctor/places.h"
 
 /// Functions of the fit of a norm's output that several rules of norms share.
@@ -21,6 +22,9 @@ bool divides_by_another_statistic(const DivisorFit& divisor);
 
 /// Returns the factor of a norm's output in its placement: 1/√l if that scales by depth, else 1.
 double expected_scale(const Placements& placements, const Site& site);
+
+/// Returns the RMS of γ, or of 1 + γ if that is the factor.
+double gain_rms(const Subject& subject, const ProfileEntry& gamma);
 
 /// Returns whether the output of a norm that is not scaled by depth is twice too large, even for
 /// rows that are small compared with ε.

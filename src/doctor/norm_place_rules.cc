@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "doctor/placements.h"
 #include "doctor/places.h"
 #include "doctor/rules.h"
 

@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "doctor/layers.h"
 #include "doctor/norm_fit.h"
 #include "doctor/rules.h"
 
@@ -254,7 +253,7 @@ void find_dead_gains(const Subject& subject, Findings& findings) {
     if (gamma.site.point != Point::kGamma) continue;
     const bool one_plus =
         subject.profile.model.norm_at(gamma.site.layer).gamma_form == GammaForm::kOnePlus;
-    const double size = gain(subject, gamma);
+    const double size = gain_rms(subject, gamma);
     if (!(size < kDead) || passes(subject, gamma) || is_young(subject, gamma)) continue;
     findings.push_back(
         {.rule = "dead-norm",

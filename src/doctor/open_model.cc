@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/require.h"
-#include "doctor/places.h"
+#include "doctor/placements.h"
 #include "io/file.h"
 #include "io/gguf.h"
 #include "io/json.h"

@@ -53,35 +53,9 @@ bool is_within(std::string_view name, std::string_view outer, char separator) {
   return rest.empty() || rest.starts_with(separator);
 }
 
-std::string by_placement(const Subject& subject) {
-  const std::string& placement = subject.profile.model.placement;
-  const bool is_known = !placement.empty() && placement != "unknown";
-  return !is_known ? "" : fmt::format(", by the placement {}", placement);
-}
-
-const Placement* placement_at(const Placements& placements, const Site& site) {
-  if (!placements || site.layer >= placements->size()) return nullptr;
-  const BlockPlacement& block = (*placements)[site.layer];
-  return site.sublayer == SublayerKind::kAttention ? &block.attention : &block.feed_forward;
-}
-
-const Placement* only_placement(const Placements& placements) {
-  if (!placements) return nullptr;
-  const Placement& first = placements->front().attention;
-  const bool one = std::ranges::all_of(*placements, [&](const BlockPlacement& block) {
-    return block.attention.name == first.name && block.feed_forward.name == first.name;
-  });
-  return one ? &first : nullptr;
-}
-
 bool has_lanes(const Subject& subject) {
   return std::ranges::any_of(subject.profile.entries,
                              [](const ProfileEntry& entry) { return entry.lane.has_value(); });
-}
-
-std::optional<double> constant(const ResidualFactor& factor, Depth depth) {
-  if (factor.form != ResidualFactor::Form::kConstant) return std::nullopt;
-  return factor.initial.value(depth);
 }
 
 std::optional<NormSlot> norm_slot(const Site& site) {

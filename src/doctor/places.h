@@ -22,18 +22,6 @@ std::string site_words(const Site& site);
 /// "layer 20".
 bool is_within(std::string_view name, std::string_view outer, char separator);
 
-/// Returns ", by the placement pre"; "" if the profile names none.
-std::string by_placement(const Subject& subject);
-
-/// Returns the placement of the sublayer at a site; nullptr if unknown.
-const Placement* placement_at(const Placements& placements, const Site& site);
-
-/// Returns the placement of all sublayers, if they have the same one.
-const Placement* only_placement(const Placements& placements);
-
-/// Returns skip or gain if it is a constant: learned factors may have any value.
-std::optional<double> constant(const ResidualFactor& factor, Depth depth);
-
 /// Returns the slot of the norm whose output an entry is; nothing for other entries.
 std::optional<NormSlot> norm_slot(const Site& site);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "doctor/placements.h"
 #include "doctor/places.h"
 #include "doctor/rules.h"
 #include "model/family_facts.h"
@@ -334,8 +335,8 @@ void find_wrong_sums(const Subject& subject, Findings& findings) {
     if (is_unexplained(fit)) return;
     const Placement* placement = placement_at(placements, sum.site);
     const Depth depth{sum.site.layer + 1, subject.profile.model.n_layers};
-    const std::optional<double> skip = placement ? constant(placement->skip, depth) : 1.0;
-    const std::optional<double> gain = placement ? constant(placement->gain, depth) : 1.0;
+    const std::optional<double> skip = placement ? constant_factor(placement->skip, depth) : 1.0;
+    const std::optional<double> gain = placement ? constant_factor(placement->gain, depth) : 1.0;
     const double usual_x = skip == 1 ? common_skip : 1;
     const PlacedFactors placed{skip.value_or(1), gain.value_or(1)};
     if (skip && fit.from_x && !is_near(fit.from_x, *skip)) {

@@ -1,12 +1,15 @@
 #pragma once
 
+#include <array>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "doctor/finding.h"
 #include "doctor/subject.h"
 
-/// The rules, grouped by their subject; diagnose.cc lists them in order. docs/doctor.md describes
-/// them.
+/// The rules, grouped by their subject; diagnose.cc lists them in order, with the names of their
+/// findings. docs/doctor.md describes them.
 
 namespace addnorm::doctor {
 
@@ -15,6 +18,15 @@ using Findings = std::vector<Finding>;
 /// A rule adds its findings in the subject; none if its measurements are missing. `findings` has
 /// those of the rules before it, in the order of diagnose.cc.
 using Rule = void(const Subject& subject, Findings& findings);
+
+/// A rule with the names of its findings; unused names are empty.
+struct RuleRow {
+  Rule* find;
+  std::array<std::string_view, 6> names;
+};
+
+/// Returns the table of all rules, in the order of a report.
+std::span<const RuleRow> rule_table();
 
 // residual_rules.cc: sums compared with s = skip·x + gain·f, and their gradients
 Rule find_wrong_sums, find_detached_parts, find_wrong_inputs, find_unexplained_sums;
@@ -55,5 +67,6 @@ Rule find_unread_tensors, note_unreadable_tensors, note_layers_not_run, find_unu
 
 // behaviour_rules.cc: effects of a change, expected or not
 Rule find_misbehaviour;
+std::vector<std::string_view> behaviour_rule_names();  // unsorted, with repetitions
 
 }  // namespace addnorm::doctor

@@ -6,8 +6,8 @@
 #include <limits>
 #include <span>
 
-#include "doctor/layers.h"
-#include "doctor/places.h"
+#include "doctor/layer_numbers.h"
+#include "doctor/placements.h"
 #include "doctor/remedy.h"
 #include "doctor/rules.h"
 
@@ -88,8 +88,8 @@ double best_loss(std::span<const double> loss) {
 
 bool is_plain_post(const Placement& placement) {
   constexpr Depth kDeep{12, 12};
-  return placement.after == Slot::kNorm && constant(placement.skip, kDeep) == 1 &&
-         constant(placement.gain, kDeep) == 1;
+  return placement.after == Slot::kNorm && constant_factor(placement.skip, kDeep) == 1 &&
+         constant_factor(placement.gain, kDeep) == 1;
 }
 
 bool is_post_norm(const Subject& subject) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "doctor/placements.h"
 #include "doctor/places.h"
 #include "doctor/rules.h"
 
@@ -113,7 +114,8 @@ void find_idle_sublayers(const Subject& subject, Findings& findings) {
     const Placement* placement = placement_at(placements, sum.site);
     if (placement != nullptr) {
       const Depth depth{sum.site.layer + 1, placements->size()};
-      if (constant(placement->skip, depth) == 0 || !constant(placement->gain, depth)) return;
+      if (constant_factor(placement->skip, depth) == 0 || !constant_factor(placement->gain, depth))
+        return;
     }
     const auto at = [&](Point point) {
       return last_entry(subject, {sum.site.layer, sum.site.sublayer, point});

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "addnorm/error.h"
 #include "base/require.h"
 
 namespace addnorm::doctor {
@@ -16,15 +15,6 @@ Subject read_profile_text(const std::string& text, const std::string& name) {
   require(!subject.profile.entries.empty() || !subject.profile.checks.empty(),
           "{}: its profile has only its first line", name);
   return subject;
-}
-
-Placements placements_of(const io::ProfileModel& model) {
-  if (model.placement.empty() || model.n_layers == 0) return std::nullopt;
-  try {
-    return parse_placements(model.placement, model.n_layers);
-  } catch (const Error&) {  // a name that is not in the table
-    return std::nullopt;
-  }
 }
 
 bool is_initial(const Subject& subject) {

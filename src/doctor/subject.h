@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "addnorm/nn/placement.h"
 #include "io/profile.h"
 #include "run/metrics.h"
 #include "run/run_config.h"
@@ -64,10 +63,6 @@ struct Subject {
 /// Returns the subject of a profile's text, with one step or several; `name` is that of its file or
 /// model.
 Subject read_profile_text(const std::string& text, const std::string& name);
-
-/// The placement of each layer, if the profile names a known one.
-using Placements = std::optional<std::vector<BlockPlacement>>;
-Placements placements_of(const io::ProfileModel& model);
 
 /// Returns whether the first measured step precedes training. For a run that is step 0; otherwise
 /// every γ must have its initial value, and every β must be 0.

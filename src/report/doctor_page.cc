@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "report/doctor_bands.h"
 #include "report/doctor_comparison.h"
 #include "report/doctor_words.h"
 #include "report/html.h"
@@ -56,7 +57,7 @@ Chart chart_of(const std::vector<Drawn>& drawn, const char* title, Axis y,
 }
 
 /// Draws the prediction of theory behind the first curve.
-void lay_under(Chart& chart, const doctor::Band& band) {
+void lay_under(Chart& chart, const Band& band) {
   if (band.layer.empty() || chart.series.empty()) return;
   chart.series.push_back({.name = "theory",
                           .x = band.layer,
@@ -79,7 +80,7 @@ Chart gain_chart(const std::vector<Drawn>& drawn) {
   Chart chart{.title = "Gains of the norms", .x = {.label = "layer"}, .y = {.label = "RMS"}};
   for (const auto& [subject, rows, suffix, look] : drawn) {
     int color = 0;
-    for (doctor::NormGains& norm : doctor::norm_gains(subject)) {
+    for (NormGains& norm : norm_gains(subject)) {
       chart.series.push_back({.name = gain_name(norm.site) + suffix,
                               .x = std::move(norm.layer),
                               .y = std::move(norm.gain),
@@ -140,7 +141,7 @@ void add_charts(HtmlPage& page, const std::vector<Drawn>& drawn) {
   const auto& columns = kLayerColumns;
   const auto log = [](const char* label) { return Axis{.label = label, .scale = AxisScale::kLog}; };
   Chart stream = chart_of(drawn, "The residual stream", log("RMS"), {columns[0]});
-  lay_under(stream, doctor::stream_band(subject, rows));
+  lay_under(stream, stream_band(subject, rows));
   figure(stream,
          "RMS of each layer's input. The band of theory, where there is one, reaches from branches "
          "that are independent of the stream to branches that all point in its direction. Their "
@@ -162,7 +163,7 @@ void add_charts(HtmlPage& page, const std::vector<Drawn>& drawn) {
          "RMS over the features of γ, or of 1 + γ where γ stands for that. Gains start at 1; near "
          "0, nothing passes.");
   Chart gradient = chart_of(drawn, "Gradient", log("RMS"), {columns[7]});
-  lay_under(gradient, doctor::gradient_band(subject, rows));
+  lay_under(gradient, gradient_band(subject, rows));
   figure(gradient,
          "The gradient of the loss with respect to each layer's input. The band of theory, for "
          "stacks that add to their stream, before training, reaches from the identity's part alone "

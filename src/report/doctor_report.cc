@@ -10,6 +10,7 @@
 #include "doctor/accepted.h"
 #include "doctor/consequences.h"
 #include "io/json.h"
+#include "report/doctor_bands.h"
 #include "report/doctor_comparison.h"
 #include "report/doctor_words.h"
 #include "report/table.h"
@@ -203,7 +204,7 @@ io::Json to_json(const Diagnosis& diagnosis) {
           {"accepted", diagnosis.accepted},
           {"coverage", to_json(diagnosis.subject.profile.coverage)},
           {"proofs", array_of(diagnosis.proofs)},
-          {"effective_depth", number(doctor::effective_depth(rows))},
+          {"effective_depth", number(effective_depth(rows))},
           {"layers", array_of(rows)}};
 }
 

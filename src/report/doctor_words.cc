@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "report/doctor_bands.h"
 #include "report/numbers.h"
 
 namespace addnorm::report {
@@ -97,7 +98,7 @@ std::string stacks_text(const io::ProfileModel& model) {
 }
 
 std::string depth_text(const std::vector<doctor::LayerNumbers>& rows) {
-  const double depth = doctor::effective_depth(rows);
+  const double depth = effective_depth(rows);
   if (std::isnan(depth)) return "";
   return fmt::format(
       "Effective depth: {:.1f} of {} (from the angle by which each layer turns the stream).", depth,

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "doctor/layers.h"
+#include "doctor/layer_numbers.h"
 #include "report/doctor_report.h"
 #include "report/table.h"
 

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from addnorm.behaviour.forwards import attention_scale  # noqa: E402
 from addnorm.behaviour.forwards import attention as behaviour_attention  # noqa: E402
-from addnorm.behaviour.run import starts  # noqa: E402
+from addnorm.behaviour.run import starts, tensors  # noqa: E402
 from behaviour_subjects import checks, subject  # noqa: E402
 from directions import directions  # noqa: E402
 
@@ -18,7 +18,7 @@ torch.set_num_threads(1)
 def test_logits_are_a_multiple_of_the_product_within_a_hundredth(noise, factor):
     product, other = directions(2)
     logits = (0.25 * product + 0.25 * noise * other).reshape(10, 100)
-    found = attention_scale.multiple(logits, product.reshape(10, 100))
+    found = tensors.multiple(logits, product.reshape(10, 100))
     assert found == (None if factor is None else pytest.approx(factor))
 
 
@@ -27,7 +27,7 @@ def test_a_mask_is_no_part_of_the_logits(value, is_seen):
     product = torch.randn(4, 10)
     logits = 0.25 * product
     logits[1, 3] = value
-    assert (attention_scale.multiple(logits, product) is None) == is_seen
+    assert (tensors.multiple(logits, product) is None) == is_seen
 
 
 @pytest.mark.parametrize("spread, is_equal", [(0.0199, True), (0.0201, False)])
@@ -59,7 +59,7 @@ def scaled(factors, width=64):
     for i, factor in enumerate(factors):
         found.found[f"layer.{i}"] = factor, width
         found._factors[f"layer.{i}"] = factor
-    found.add()
+    found.add_lines()
     return [(line["check"], line["where"]) for line in s.lines]
 
 
@@ -119,7 +119,7 @@ def fused(q, k, v):
     s = subject()
     found = behaviour_attention.AttentionChecks(s, starts.Starts(s))
     found("scaled_dot_product_attention", (q, k, v), {}, torch.zeros(*q.shape[:-1], v.shape[-1]))
-    found.add()
+    found.add_lines()
     return checks(s)
 
 
@@ -154,7 +154,7 @@ def test_weights_add_up_over_the_axis_that_the_values_are_summed_over(axis, foun
     p = logits.softmax(axis)
     check("softmax", (logits, axis), {}, p)
     check("matmul", (p, v), {}, p @ v)
-    check.add()
+    check.add_lines()
     assert checks(s) == found
 
 

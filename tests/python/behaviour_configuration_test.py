@@ -241,7 +241,7 @@ def test_the_error_of_a_watcher_is_left_out():
             raise RuntimeError(f"no {name}")
 
     left_out = []
-    with Functions(types.SimpleNamespace(leave=lambda *line: left_out.append(line)), Watcher()):
+    with Functions(types.SimpleNamespace(leave_out=lambda *line: left_out.append(line)), Watcher()):
         torch.ones(2).exp().log()
     assert [check for check, _ in left_out] == ["activation-changed"]
 
@@ -290,7 +290,7 @@ def test_dropout_in_layers_has_a_rate_of_the_configuration(rate, is_named):
     s = subject(Layers(), hidden_dropout=0.1)
     found = configuration.Computed(s)
     found._rates[rate] = ["layers.1.map"]
-    found.add()
+    found.add_lines()
     assert checks(s) == ["unlike-config"] * is_named
 
 
@@ -303,9 +303,9 @@ def test_a_norm_has_an_epsilon_of_the_configuration_or_a_usual_one(eps, is_named
     for norm in norms_of_model:
         norm.eps = eps
     s = subject(model, layer_norm_eps=3e-4)
-    configuration.Computed(s).add()
+    configuration.Computed(s).add_lines()
     assert checks(s) == ["unlike-config"] * is_named
     norms_of_model[0].eps = 1e-2  # one of several is the probe's
     s = subject(model, layer_norm_eps=3e-4)
-    configuration.Computed(s).add()
+    configuration.Computed(s).add_lines()
     assert checks(s) == ["unlike-config"] * is_named

@@ -35,7 +35,7 @@ def logits_of(change, vocabulary=50, head=None):
     s.runs[-1].inside.append(head)
     found("linear", (), {}, made)
     tracer.output = change(made)
-    found.add()
+    found.add_lines()
     return checks(s)
 
 

@@ -5,8 +5,10 @@ import math
 import pytest
 
 torch = pytest.importorskip("torch")
-from addnorm.behaviour.parameters import gradients, missing, optimizers, weights, zero_gradients  # noqa: E402
+from addnorm.behaviour.parameters import initial_sizes, missing, optimizers, weights, zero_gradients  # noqa: E402
+from addnorm.behaviour.run import gradients  # noqa: E402
 from addnorm.behaviour.run.subject import Subject  # noqa: E402
+from addnorm.behaviour.run.weights import follows_range  # noqa: E402
 from behaviour_subjects import Layers, checks, subject  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -22,11 +24,11 @@ def test_a_matrix_of_another_size_than_its_counterparts(count, factors, is_odd):
     for layer, factor in factors.items():
         model.layers[layer]["map"].weight.data *= factor
     s = subject(model)
-    weights.measure_odd_sizes(s)
+    weights.measure_odd_sizes(s, set())
     assert checks(s) == ["size-odd"] * is_odd
     s = subject(model)
     model.layers[2]["map"].weight.data[0, 0] = 0  # pruned
-    weights.measure_odd_sizes(s)
+    weights.measure_odd_sizes(s, set())
     assert checks(s) == []
 
 
@@ -37,7 +39,7 @@ def test_a_bias_that_lies_around_another_number_than_its_counterparts(mean, devi
     spread = torch.tensor([-1.0, 1.0] * 16) / math.sqrt(32 / 31)  # a standard deviation of 1
     model.layers[2]["norm"].bias.data = mean + deviation * spread
     s = subject(model)
-    weights.measure_bias_offsets(s)
+    initial_sizes.measure_bias_offsets(s)
     assert checks(s) == ["bias-off-zero"] * is_off
 
 
@@ -48,7 +50,7 @@ def test_counterparts_of_a_bias_around_another_number_are_near_zero(others, is_o
         layer["norm"].bias.data = others + torch.tensor([-0.1, 0.1] * 16)
     model.layers[2]["norm"].bias.data = 0.9 + torch.tensor([-0.01, 0.01] * 16)
     s = subject(model)
-    weights.measure_bias_offsets(s)
+    initial_sizes.measure_bias_offsets(s)
     assert checks(s) == ["bias-off-zero"] * is_off
 
 
@@ -57,7 +59,7 @@ def test_a_short_bias_may_lie_around_any_number_by_chance(width, is_off):
     model = Layers(width=width)
     model.layers[2]["norm"].bias.data += 1
     s = subject(model)
-    weights.measure_bias_offsets(s)
+    initial_sizes.measure_bias_offsets(s)
     assert checks(s) == ["bias-off-zero"] * is_off
 
 
@@ -70,7 +72,7 @@ def test_biases_that_all_lie_around_one_number(one, is_common):
             norm.bias.data = 1 + 0.01 * torch.tensor([-1.0, 1.0] * 16)
     model.layers[2]["norm"].bias.data += one - 1
     s = subject(model)
-    weights.measure_bias_offsets(s)
+    initial_sizes.measure_bias_offsets(s)
     assert checks(s) == ["bias-off-zero"] * is_common  # the largest may differ by a fifth of the mean, 1.02
 
 
@@ -79,9 +81,9 @@ def test_initial_weights_follow_the_configuration_if_most_have_its_size(of_usual
     model = Layers(3)
     for layer in model.layers[:2]:
         layer["map"].weight.data *= 0.02 * of_usual
-    assert weights.follows_range(subject(model, initializer_range=0.02)) == follows
+    assert follows_range(subject(model, initializer_range=0.02)) == follows
     model.layers[1]["map"].weight.data *= 3  # one of three is not most of them
-    assert not weights.follows_range(subject(model, initializer_range=0.02))
+    assert not follows_range(subject(model, initializer_range=0.02))
 
 
 @pytest.mark.parametrize("shape, share, is_usual", [
@@ -93,14 +95,14 @@ def test_initial_weights_have_the_usual_size_within_chance(shape, share, is_usua
     model = nn.Linear(*shape[::-1])
     s = subject(model, hidden_size=64 if shape == (64, 64) else 16)
     weight = torch.full(shape, 0.02 * share, dtype=torch.float64)
-    assert weights._is_of_size(s, "weight", weight, 0.02) == is_usual
+    assert initial_sizes._is_of_size(s, "weight", weight, 0.02) == is_usual
 
 
 @pytest.mark.parametrize("mean, expected, is_off", [
     (0.79, 1, True), (0.81, 1, False), (1.21, 1, True), (0.21, 0, True), (0.19, 0, False),
     (0.9e-3, 1, False), (1.1e-3, 1, True)])  # a norm that begins at 0 on purpose
 def test_gains_begin_at_1_or_at_0(mean, expected, is_off):
-    assert weights._is_off(mean, expected) == is_off
+    assert initial_sizes._is_off(mean, expected) == is_off
 
 
 @pytest.mark.parametrize("size, is_measured", [(0.9e-6, False), (1.1e-6, True)])

@@ -7,8 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from addnorm.behaviour.forwards import activations  # noqa: E402
-from addnorm.behaviour.reruns import noise  # noqa: E402
-from addnorm.behaviour.run import functions, starts  # noqa: E402
+from addnorm.behaviour.run import differences, functions, starts  # noqa: E402
 from behaviour_subjects import Layers, subject  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -49,9 +48,9 @@ def test_a_list_starts_from_equal_tokens_within_rounding(spread, is_equal):
     (0.01, 0.9e-4, 1e-4), (0.01, 2e-4, 0.03), (1e-6, 2e-4, 1e-4), (0.09, 0.5, 0.27), (0.2, 0.5, 0.3)])
 def test_a_large_difference_may_be_three_roundings_of_a_tenth_at_most(rounding, difference, limit):
     s = SimpleNamespace(rounding=rounding)
-    assert noise.limit_of(s, difference, torch.zeros(1)) == pytest.approx(limit)
-    assert noise.limit_of(s, 0, torch.zeros(1, dtype=torch.float16)) == 0.03
-    assert noise.limit_of(s, 0, torch.zeros(1), noise.SAME_SHAPES) == pytest.approx(0.2e-4)
+    assert differences.limit_of(s, difference, torch.zeros(1)) == pytest.approx(limit)
+    assert differences.limit_of(s, 0, torch.zeros(1, dtype=torch.float16)) == 0.03
+    assert differences.limit_of(s, 0, torch.zeros(1), differences.SAME_SHAPES) == pytest.approx(0.2e-4)
 
 
 def test_the_rate_of_dropout_is_that_of_each_function():

@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 torch = pytest.importorskip("torch")
-from addnorm.behaviour.parameters import targets as targets_module  # noqa: E402
+from addnorm.behaviour.parameters.initial_loss import measure_initial_loss  # noqa: E402
 from addnorm.behaviour.run.subject import Subject  # noqa: E402
+from addnorm.behaviour.run.targets import next_token_targets, predicted_tokens  # noqa: E402
 from behaviour_subjects import checks, subject  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -23,7 +24,7 @@ def predicting(targets, vocabulary=20, classes=0):
 
 def targets_of(tokens, targets):
     s = Subject(nn.Linear(2, 2), (tokens,), {}, None)
-    return targets_module.next_token_targets(s, predicting(targets))
+    return next_token_targets(s, predicting(targets))
 
 
 @pytest.mark.parametrize("length, is_found", [(3, False), (4, True)])
@@ -57,11 +58,11 @@ def test_the_initial_loss_is_the_mean_of_a_cross_entropy(factor, is_mean):
     g = predicting(torch.arange(10).reshape(2, 5))
     g.loss *= factor
     s = subject()
-    targets_module.measure_initial_loss(s, g)
+    measure_initial_loss(s, g)
     assert checks(s) == ["initial-loss"] * is_mean
 
 
 @pytest.mark.parametrize("vocabulary, is_found", [(2, False), (3, True)])
 def test_two_classes_may_be_any_loss(vocabulary, is_found):
     targets = torch.arange(10).reshape(2, 5) % vocabulary
-    assert (targets_module.predicted_tokens(predicting(targets, vocabulary)) is not None) == is_found
+    assert (predicted_tokens(predicting(targets, vocabulary)) is not None) == is_found

@@ -25,20 +25,21 @@ run with a change:
     cache-mismatch                                              reruns/cache              another
     parameter-frozen                                            parameters/frozen         none
     tying-broken                                                parameters/ties           none
-    weight-zeros, initial-size, bias-off-zero, size-odd         parameters/weights        none
+    weight-zeros, size-odd                                      parameters/weights        none
+    initial-size, bias-off-zero                                 parameters/initial_sizes  none
     parameter-unregistered, layer-shared                        parameters/registration   another
-    initial-loss                                                parameters/targets        training
+    initial-loss                                                parameters/initial_loss   training
     gradient-missing, parameter-unused, gamma-ignored,          parameters/missing        training, another
     norm-unused, norm-shared
     gradient-zero                                               parameters/zero_gradients training, another
     not-in-optimizer, update-ratio, decay-on-gain, decay-uneven parameters/optimizers     training
 
-A folder imports only from those before it in this list: run, parameters, forwards, reruns.
+The files of parameters/, forwards/ and reruns/ import only from run/.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 from torch import Tensor, nn
 
@@ -52,31 +53,26 @@ from .forwards.locality import measure_locality
 from .forwards.logits import HeadOutput
 from .forwards.norm_statistics import NormInputs, measure_statistics
 from .forwards.positions import Positions
-from .forwards.tracer import Tracer
 from .parameters.frozen import measure_frozen
-from .parameters.gradients import Gradients
+from .parameters.initial_loss import measure_initial_loss
+from .parameters.initial_sizes import measure_bias_offsets, measure_initial_sizes
 from .parameters.missing import measure_missing
 from .parameters.optimizers import measure_optimizer
 from .parameters.registration import measure_registration
-from .parameters.targets import Targets, measure_initial_loss, next_token_targets
 from .parameters.ties import measure_ties
-from .parameters.weights import measure_bias_offsets, measure_initial_sizes, measure_odd_sizes, measure_zero_rows
+from .parameters.weights import measure_odd_sizes, measure_zero_rows
 from .parameters.zero_gradients import measure_zero
 from .reruns.cache import measure_cache
 from .reruns.noise import measure_noise
 from .reruns.padding import measure_alone, measure_padding
 from .run.functions import Functions
+from .run.gradients import Gradients
 from .run.starts import Starts
 from .run.subject import Line, Subject
+from .run.targets import Targets, next_token_targets
+from .run.tracer import Tracer
 
 __all__ = ["measure"]
-
-
-# The checks that watch no forward, in their order: size-odd omits parameters that initial-size names.
-_WITHOUT_WATCHING = {
-    "parameter-frozen": measure_frozen, "tying-broken": measure_ties, "weight-zeros": measure_zero_rows,
-    "initial-size": measure_initial_sizes, "bias-off-zero": measure_bias_offsets, "size-odd": measure_odd_sizes,
-    "parameter-unregistered, layer-shared": measure_registration}
 
 
 def measure(model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], *,
@@ -93,47 +89,70 @@ def measure(model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], *,
     generators of random numbers are bitwise unchanged.
     """
     optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
-    s = Subject(model, inputs, named, loss)
-    with s.part("model"):
-        unchanged(lambda: _measure(s, [o for o in optimizers if o is not None]), model, inputs, named, loss)
-    return s.lines, s.left_out
+    subject = Subject(model, inputs, named, loss)
+    with subject.part("model"):
+        unchanged(lambda: _measure(subject, [o for o in optimizers if o is not None]), model, inputs, named, loss)
+    return subject.lines, subject.left_out
 
 
-def _measure(s: Subject, optimizers: list[Any]) -> None:
+class _Found:
+    """The results of the training and the traced forward that later steps use."""
+
     gradients: Gradients | None = None
     targets: Targets | None = None
-    dropout, computed, norms, starts, tracer = StreamDropout(s), Computed(s), NormInputs(), Starts(s), Tracer(s)
-    of_forward = (AttentionScale(s), AttentionChecks(s, starts), computed, Activations(s), Positions(s),
-                  HeadOutput(s, tracer))
-    with s.part("gradients"):
-        with Functions(s, dropout, computed):
-            gradients = Gradients(s, watch=(dropout.enter,))
-        dropout.add()
-        targets = next_token_targets(s, gradients)
-        measure_initial_loss(s, gradients)
-    with s.part("future-leak, batch-leak"):
-        with Functions(s, *of_forward):
+    is_traced = False
+
+
+def _measure(subject: Subject, optimizers: list[Any]) -> None:
+    for checks, step in _steps(subject, optimizers):
+        with subject.part(checks):
+            step()
+
+
+def _steps(subject: Subject, optimizers: list[Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yields the steps of a measurement with the names of their checks. A step is left out if it needs what an earlier
+    one could not measure."""
+    dropout, computed, norms = StreamDropout(subject), Computed(subject), NormInputs()
+    starts, tracer, found = Starts(subject), Tracer(subject), _Found()
+    watchers = (AttentionScale(subject), AttentionChecks(subject, starts), computed, Activations(subject),
+                Positions(subject), HeadOutput(subject, tracer))
+
+    def train() -> None:
+        with Functions(subject, dropout, computed):
+            found.gradients = Gradients(subject, watch=(dropout.enter,))
+        dropout.add_lines()
+        found.targets = next_token_targets(subject, found.gradients)
+        measure_initial_loss(subject, found.gradients)
+
+    def trace() -> None:
+        with Functions(subject, *watchers):
             tracer.forward(watch=(norms.enter, starts.enter))
-        for watch in of_forward:
-            with s.part(watch.checks):
-                watch.add()
-        measure_locality(s, tracer, targets)
+        found.is_traced = True
+
+    yield "gradients", train
+    yield "future-leak, batch-leak", trace
+    if found.is_traced:
+        yield from ((watch.checks, watch.add_lines) for watch in watchers)
+        yield "future-leak, batch-leak", lambda: measure_locality(subject, tracer, found.targets)
     if tracer.output is not None:
         output = tracer.output.detach()
-        for where, part in (("eval-noise", measure_noise), ("padding-leak", measure_padding),
-                            ("batch-leak", measure_alone), ("cache-mismatch", measure_cache)):
-            with s.part(where):
-                part(s, output)
-    with s.part("statistics-detached"):
-        measure_statistics(s, norms)
-    for where, measure_part in _WITHOUT_WATCHING.items():
-        with s.part(where):
-            measure_part(s)
+        yield "eval-noise", lambda: measure_noise(subject, output)
+        yield "padding-leak", lambda: measure_padding(subject, output)
+        yield "batch-leak", lambda: measure_alone(subject, output)
+        yield "cache-mismatch", lambda: measure_cache(subject, output)
+    yield "statistics-detached", lambda: measure_statistics(subject, norms)
+    yield "parameter-frozen", lambda: measure_frozen(subject)
+    yield "tying-broken", lambda: measure_ties(subject)
+    yield "weight-zeros", lambda: measure_zero_rows(subject)
+    named: set[str] = set()  # parameters that initial-size names, which size-odd omits
+    yield "initial-size", lambda: named.update(measure_initial_sizes(subject))
+    yield "bias-off-zero", lambda: measure_bias_offsets(subject)
+    yield "size-odd", lambda: measure_odd_sizes(subject, named)
+    yield "parameter-unregistered, layer-shared", lambda: measure_registration(subject)
+    gradients = found.gradients
     if gradients is not None:
-        with s.part("gradient-missing, parameter-unused"):
-            measure_missing(s, gradients)
-        with s.part("gradient-zero"):
-            measure_zero(s, gradients, starts)
+        yield ("gradient-missing, parameter-unused, gamma-ignored, norm-unused, norm-shared",
+               lambda: measure_missing(subject, gradients))
+        yield "gradient-zero", lambda: measure_zero(subject, gradients, starts)
     if optimizers:
-        with s.part("optimizer"):
-            measure_optimizer(s, optimizers, gradients.sizes if gradients else {})
+        yield "optimizer", lambda: measure_optimizer(subject, optimizers, gradients.sizes if gradients else {})

@@ -40,9 +40,9 @@ class Activations(FunctionCheck):
 
     checks = "activation-changed"
 
-    def __init__(self, s: Subject) -> None:
-        super().__init__(s)
-        named = entry(s.config, *_NAMES)
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(subject)
+        named = entry(subject.config, *_NAMES)
         self._declared = ALIASES.get(named, named) if isinstance(named, str) else ""
         self._made: list[Tensor] = []  # outputs of the last two linear maps, [rows, features]
         self._found: dict[str, tuple[str, int]] = {}  # place → (activation, number of features)
@@ -50,11 +50,11 @@ class Activations(FunctionCheck):
         self._widest: dict[str, int] = {}  # layer → number of input features of its widest map
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
-        place, made, x = self._s.where(), self._made, linear_input(name, args, kwargs)
+        place, made, x = self._subject.where(), self._made, linear_input(name, args, kwargs)
         if not isinstance(x, Tensor) or self._declared not in KNOWN or names_router(place):  # routers have their own
             return
         self._made = [*made[-1:], _rows(result)]
-        read, layer = _rows(x), self._s.layer_of(place)
+        read, layer = _rows(x), self._subject.layer_of(place)
         if read.dtype != torch.float32 or not layer or not bool(read.any()):
             return
         self._widest[layer] = max(self._widest.get(layer, 0), read.shape[-1])
@@ -65,14 +65,14 @@ class Activations(FunctionCheck):
         for found in (known for known in KNOWN for pair in pairs if _difference(known, *pair, read) < EXACT):
             self._found.setdefault(place, (found, read.shape[-1]))
 
-    def add(self) -> None:
+    def add_lines(self) -> None:
         self._made.clear()
-        usual, odd = (Counter(map(self._s.of_all_layers, places)) for places in (self._as_declared, self._found))
+        usual, odd = (Counter(map(self._subject.of_all_layers, places)) for places in (self._as_declared, self._found))
         for place, (activation, width) in self._found.items():
-            form, is_main = self._s.of_all_layers(place), width == self._widest[self._s.layer_of(place)]
+            form, is_main = self._subject.of_all_layers(place), width == self._widest[self._subject.layer_of(place)]
             if is_main or usual[form] > odd[form]:
-                self._s.add("activation-changed", 1, where=place,
-                            detail=f"{activation}, and the configuration says {self._declared}")
+                self._subject.add_line("activation-changed", 1, where=place,
+                                       detail=f"{activation}, and the configuration says {self._declared}")
 
 
 def _rows(x: Tensor) -> Tensor:

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from ..._structure import HEADS, entry
-from ..parameters.weights import follows_range, has_initial_weights, has_trained_gains, has_zeros
 from ..run.functions import PRODUCTS, SOFTMAX, FunctionCheck, argument, linear_input
 from ..run.starts import CONSTANT, MOST_VALUES, Starts
 from ..run.subject import Subject
 from ..run.tensors import rms
+from ..run.weights import follows_range, has_initial_weights, has_trained_gains, has_zeros
 
 AXES = {1: "heads", 2: "queries"}  # axes of weights [sequences, heads, queries, keys]
 MOST_HEADS, MOST_TOKENS = 128, 64  # largest numbers of heads and tokens that are compared
@@ -25,8 +25,8 @@ class AttentionChecks(FunctionCheck):
 
     checks = "softmax-axis, attention-constant, heads-alike, head-silent"
 
-    def __init__(self, s: Subject, starts: Starts) -> None:
-        super().__init__(s)
+    def __init__(self, subject: Subject, starts: Starts) -> None:
+        super().__init__(subject)
         self._starts = starts
         self._weights: list[tuple[Tensor, int]] = []  # the last results of softmax, each with its axis
         self._product: tuple[Tensor, Tensor, Tensor] | None = None  # the last q, k and q·k
@@ -82,18 +82,18 @@ class AttentionChecks(FunctionCheck):
         """Records softmax-axis if a query's weights do not add up to 1 over the axis that the product with values
         sums."""
         if axis != weights.dim() - 1 and bool((weights.double().sum(-1) - 1).abs().max() > 0.05):
-            self._found["softmax-axis", self._s.where()] = AXES.get(axis + 4 - weights.dim(), f"axis {axis}")
+            self._found["softmax-axis", self._subject.where()] = AXES.get(axis + 4 - weights.dim(), f"axis {axis}")
 
     def _see_operand(self, what: str, tensor: Tensor) -> None:
         """Records an operand [..., tokens, features] whose tokens are all alike."""
         t = tensor.detach()
         if t.dim() < 3 or t.shape[-2] < 3 or t.numel() > MOST_VALUES:
             return
-        place, size = self._s.where(), rms(t)
+        place, size = self._subject.where(), rms(t)
         if size == 0:
             self._zero[place, what] = None
             return
-        self._live.add((self._s.of_all_layers(place), what))
+        self._live.add((self._subject.of_all_layers(place), what))
         if rms(t.double() - t.double().mean(-2, keepdim=True)) < CONSTANT * size:
             self._found["attention-constant", place] = what
         silent = [i for i, head in enumerate(t.unbind(1)) if rms(head) == 0] if t.dim() == 4 else []
@@ -107,7 +107,7 @@ class AttentionChecks(FunctionCheck):
         count, self._mixed = self._mixed[0], None
         silent = count - int((x.detach().reshape(-1, count, x.shape[-1] // count) != 0).any(-1).any(0).sum())
         if 0 < silent < count:
-            self._found["head-silent", self._s.where()] = f"{silent} of {count} heads"
+            self._found["head-silent", self._subject.where()] = f"{silent} of {count} heads"
 
     def _see_heads(self, weights: Tensor) -> None:
         """Records heads with equal weights, unless the weights are equal for all keys."""
@@ -125,25 +125,25 @@ class AttentionChecks(FunctionCheck):
         distances = torch.cdist(values, values, p=math.inf).fill_diagonal_(math.inf)
         alike = int((distances.amin(1) < 1e-6).sum())
         if alike:
-            self._found["heads-alike", self._s.where()] = f"{alike} of {len(values)} heads"
+            self._found["heads-alike", self._subject.where()] = f"{alike} of {len(values)} heads"
 
     def _may_compare(self, count: int) -> bool:
         """Returns whether an axis with `count` entries may be the heads. Rows of images can be an axis, too."""
-        inside = self._s.runs[-1].inside
-        known = {n for owner in (self._s.config, *inside[-1:]) for n in [entry(owner, *HEADS)] if type(n) is int}
+        inside = self._subject.runs[-1].inside
+        known = {n for owner in (self._subject.config, *inside[-1:]) for n in [entry(owner, *HEADS)] if type(n) is int}
         return 1 < count <= MOST_HEADS and (not known or count in known)
 
-    def add(self) -> None:
+    def add_lines(self) -> None:
         self._weights.clear()
         self._product = None
-        is_drawn = bool(self._zero) and has_initial_weights(self._s) and follows_range(self._s)
+        is_drawn = bool(self._zero) and has_initial_weights(self._subject) and follows_range(self._subject)
         for place, what in self._zero:
-            is_alone = (self._s.of_all_layers(place), what) in self._live
-            if is_alone or has_trained_gains(self._s) or is_drawn and has_zeros(self._s, place):
+            is_alone = (self._subject.of_all_layers(place), what) in self._live
+            if is_alone or has_trained_gains(self._subject) or is_drawn and has_zeros(self._subject, place):
                 self._found["attention-constant", place] = what
         for (check, place), what in self._found.items():
             if check != "attention-constant" or not self._starts.is_equal(place):
-                self._s.add(check, 1, where=place, detail=what)
+                self._subject.add_line(check, 1, where=place, detail=what)
 
 
 def _has_heads(equation: str) -> bool:

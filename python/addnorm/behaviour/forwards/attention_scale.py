@@ -7,16 +7,14 @@ import statistics
 from collections import defaultdict
 from typing import Any, Iterator, NamedTuple
 
-import torch
 from torch import Tensor, nn
 
 from ..._structure import entry
 from ..run.functions import PRODUCTS, SOFTMAX, FunctionCheck, argument
 from ..run.subject import Subject
-from ..run.tensors import rms
+from ..run.tensors import multiple, rms
 
 _SCALES = ("attention_multiplier", "query_pre_attn_scalar", "attn_scale", "softmax_scale")
-MOST_VALUES = 2**18  # number of scores that are compared
 
 
 class _Product(NamedTuple):
@@ -42,8 +40,8 @@ class AttentionScale(FunctionCheck):
 
     checks = "attention-scale"
 
-    def __init__(self, s: Subject) -> None:
-        super().__init__(s)
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(subject)
         self._projections: list[Tensor] = []
         self._products: list[_Product] = []
         self.found: dict[str, tuple[float, int]] = {}
@@ -58,18 +56,18 @@ class AttentionScale(FunctionCheck):
                 self._products = [*self._products[-1:], _Product(q, k, result, result._version)]
         elif name == "scaled_dot_product_attention":
             q, k = argument(args, kwargs, 0, "query").detach(), argument(args, kwargs, 1, "key").detach()
-            self._add(q, k, kwargs.get("scale") or q.shape[-1]**-0.5)
+            self._note_factor(q, k, kwargs.get("scale") or q.shape[-1]**-0.5)
         elif name in SOFTMAX:
             logits = argument(args, kwargs, 0, "input").detach()
             for product in reversed(self._products):
                 if product.result.shape == logits.shape:
                     factor = multiple(logits, product.values())
                     if factor is not None:
-                        self._add(product.q.detach(), product.k.detach(), factor)
+                        self._note_factor(product.q.detach(), product.k.detach(), factor)
                     break
 
-    def _add(self, q: Tensor, k: Tensor, factor: float) -> None:
-        width, place = q.shape[-1], self._s.where()
+    def _note_factor(self, q: Tensor, k: Tensor, factor: float) -> None:
+        width, place = q.shape[-1], self._subject.where()
         self._factors.setdefault(place, factor)
         if width < 8:  # 1 and 1/√d are too close
             return
@@ -115,31 +113,31 @@ class AttentionScale(FunctionCheck):
             each = last.unflatten(-1, (heads, 3, -1))
             yield each[..., 0, :].flatten(-2), each[..., 1, :].flatten(-2)
 
-    def add(self) -> None:
+    def add_lines(self) -> None:
         """Adds attention-scale for factors near 1/√d or near 1. Others may be a choice: 1/d, or a learned one."""
         self._products.clear()
         self._projections.clear()
         self._add_odd_factors()
-        config = self._s.config
+        config = self._subject.config
         if entry(config, *_SCALES) is not None or getattr(config, "scale_attn_weights", None) is False:
-            self._s.leave("attention-scale", "the configuration says which scale attention has")
+            self._subject.leave_out("attention-scale", "the configuration says which scale attention has")
             return
         for place, (factor, width) in self.found.items():
             if any(abs(math.log(factor / usual)) < 0.1 for usual in (1.0, width**-0.5) if factor > 0):
-                self._s.add("attention-scale", factor, limit=width**-0.5, where=place,
-                            detail=f"heads of width {width}")
+                self._subject.add_line("attention-scale", factor, limit=width**-0.5, where=place,
+                                       detail=f"heads of width {width}")
 
     def _add_odd_factors(self) -> None:
         """Adds attention-scale-odd for a factor of q·k that differs from its counterparts in all other layers."""
         groups: dict[str, list[str]] = defaultdict(list)
         for place in self._factors:
-            groups[self._s.of_all_layers(place)].append(place)
+            groups[self._subject.of_all_layers(place)].append(place)
         for places in groups.values():
             usual = statistics.median(self._factors[place] for place in places)
             odd = [p for p in places if usual <= 0 or abs(self._factors[p] / usual - 1) > 0.05]
             if len(places) > 4 and len(odd) == 1 and usual > 0:
-                self._s.add("attention-scale-odd", self._factors[odd[0]], limit=usual, where=odd[0],
-                            detail=f"{len(places) - 1} other layers")
+                self._subject.add_line("attention-scale-odd", self._factors[odd[0]], limit=usual, where=odd[0],
+                                       detail=f"{len(places) - 1} other layers")
 
 
 def _is_turned(t: Tensor, projected: Tensor) -> bool:
@@ -161,20 +159,6 @@ def _has_parameter(args: Any) -> bool:
 
 def _operands(args: Any) -> list[Tensor]:
     return [a for a in args if isinstance(a, Tensor) and a.is_floating_point()]
-
-
-def multiple(scores: Tensor, product: Tensor) -> float | None:
-    """Returns c if scores = c·product in all entries of some rows that no mask hides, else None."""
-    scores, product = (t.detach().reshape(-1, t.shape[-1]) for t in (scores, product))
-    stride = 1 + scores.numel() // MOST_VALUES
-    scores, product = scores[::stride], product[::stride]
-    visible = torch.isfinite(scores) & (scores > -1e4)
-    y, x = scores[visible].double(), product[visible].double()
-    if not len(y) or not x.square().sum() > 0:
-        return None
-    factor = float((x * y).sum() / x.square().sum())
-    is_multiple = math.isfinite(factor) and bool((y - factor * x).norm() < 0.01 * y.norm())
-    return factor if is_multiple else None
 
 
 def _has_equal_rows(t: Tensor) -> bool:

@@ -1,4 +1,4 @@
-"""Active dropout and added random numbers, for eval-noise; dropout-on-stream."""
+"""Dropout of the residual stream: dropout-on-stream."""
 
 from __future__ import annotations
 
@@ -8,52 +8,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ..run.functions import DROPOUTS, PRODUCTS, FunctionCheck, dropout_rate
+from ..run.functions import DROPOUTS, PRODUCTS, SUMS, FunctionCheck, dropout_rate
 from ..run.subject import Subject
-from ..run.text import some
 
 _MAPS = {"linear", "addmm", "conv1d", *PRODUCTS}
-_RANDOM = {"randn", "randn_like", "rand", "rand_like", "normal", "normal_", "uniform_"}
-_MULTIPLES = {"mul", "mul_", "__mul__", "__rmul__", "div", "__truediv__", "to"}
-_SUMS = {"add", "add_", "__add__", "__radd__", "__iadd__"}
-
-
-class LiveDropout(FunctionCheck):
-    """Records the modules in which dropout is active."""
-
-    checks = "eval-noise"
-
-    def __init__(self, s: Subject) -> None:
-        super().__init__(s)
-        self.places: list[str] = []
-
-    def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
-        if dropout_rate(name, args, kwargs) > 0 and self._s.where() not in self.places:
-            self.places.append(self._s.where())
-
-    def text(self) -> str:
-        return some(place or "the model's forward" for place in self.places)
-
-
-class NoisySums(FunctionCheck):
-    """Records places in layers where random numbers, or a multiple of them, are added to rows of tokens."""
-
-    checks = "eval-noise"
-
-    def __init__(self, s: Subject) -> None:
-        super().__init__(s)
-        self._noise: list[Tensor] = []  # the last random tensors
-        self.places: list[str] = []
-
-    def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
-        is_noise = [any(a is noise for noise in self._noise) for a in args[:2]]
-        if name in _RANDOM or name in _MULTIPLES and any(is_noise):
-            self._noise = [*self._noise[-3:], result]
-        elif name in _SUMS and sum(is_noise) == 1 and result.dim() > 2 \
-                and all(isinstance(a, Tensor) and a.shape == result.shape for a in args[:2]):
-            place = self._s.where()
-            if self._s.layer_of(place) and place not in self.places:
-                self.places.append(place)
 
 
 class StreamDropout(FunctionCheck):
@@ -61,23 +19,23 @@ class StreamDropout(FunctionCheck):
 
     The residual stream is the input of a layer and each sum with it. It also includes the input of a module within a
     layer, unless a linear map has just computed that input. Such an input is a branch, to which an adapter may add. A
-    batch of one sequence is skipped, because its stream cannot be distinguished from positions. """
+    batch of one sequence is skipped, because its stream cannot be distinguished from positions."""
 
     checks = "dropout-on-stream"
 
-    def __init__(self, s: Subject) -> None:
-        super().__init__(s)
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(subject)
         self._stream: dict[int, Tensor] = {}  # kept, so that no other tensor gets the same id
         self._sums: dict[int, Tensor] = {}
         self._mapped: dict[int, weakref.ref[Tensor]] = {}  # outputs of linear maps
         self.found: dict[str, float] = {}
-        forms = {m: s.of_all_layers(name) for m, name in s.names.items()}
+        forms = {m: subject.of_all_layers(name) for m, name in subject.names.items()}
         often = Counter(forms.values())
         self._in_layers = {m for m, form in forms.items() if "*" in form and often[form] > 1}
 
     def enter(self, module: nn.Module, inputs: tuple[Any, ...]) -> None:
         x = inputs[0] if inputs else None
-        is_within = any(m in self._in_layers for m in self._s.runs[-1].inside[:-1])
+        is_within = any(m in self._in_layers for m in self._subject.runs[-1].inside[:-1])
         if isinstance(x, Tensor) and x.is_floating_point() and x.dim() > 2 and x.shape[0] > 1 \
                 and module in self._in_layers and list(module.children()) \
                 and not (is_within and self._is_mapped(x)):
@@ -90,7 +48,7 @@ class StreamDropout(FunctionCheck):
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
         if name in _MAPS or name in DROPOUTS and args and self._is_mapped(args[0]):
             self._mapped[id(result)] = weakref.ref(result)
-        if name in _SUMS and len(args) > 1:
+        if name in SUMS and len(args) > 1:
             x, f = args[0], args[1]
             is_sum = isinstance(x, Tensor) and isinstance(f, Tensor) and x.shape == f.shape
             if is_sum and (id(x) in self._stream or id(f) in self._stream):
@@ -98,14 +56,14 @@ class StreamDropout(FunctionCheck):
             return
         rate = dropout_rate(name, args, kwargs) if name in DROPOUTS else 0.0
         x = args[0] if args else kwargs.get("input")
-        if rate > 0 and id(x) in self._sums and self._s.runs[-1].inside:
-            layer = next((m for m in reversed(self._s.runs[-1].inside) if m in self._in_layers), None)
+        if rate > 0 and id(x) in self._sums and self._subject.runs[-1].inside:
+            layer = next((m for m in reversed(self._subject.runs[-1].inside) if m in self._in_layers), None)
             if layer is not None:
-                self.found.setdefault(self._s.names[layer], rate)
+                self.found.setdefault(self._subject.names[layer], rate)
                 self._stream[id(result)] = self._sums[id(result)] = result
 
-    def add(self) -> None:
+    def add_lines(self) -> None:
         self._stream.clear()
         self._sums.clear()
         for place, rate in self.found.items():
-            self._s.add("dropout-on-stream", rate, where=place)
+            self._subject.add_line("dropout-on-stream", rate, where=place)

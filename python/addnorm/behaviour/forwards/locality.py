@@ -17,11 +17,11 @@ import torch
 from torch import Tensor, nn
 
 from ..._structure import tensors_in
-from ..parameters.targets import Targets
 from ..run.subject import Subject, Unmeasured
+from ..run.targets import Targets
 from ..run.tensors import is_16_bit, leading
 from ..run.text import plural, some
-from .tracer import LIMIT, LIMIT_16_BIT, Input, Tracer
+from ..run.tracer import LIMIT, LIMIT_16_BIT, Input, Tracer
 
 
 class Shares(NamedTuple):
@@ -55,33 +55,32 @@ def _shares(energy: Tensor, at: tuple[int, ...], time: int) -> Shares:
     later, earlier = row[t + 1:], row[:t]
     ahead, behind = ((part > LIMIT**2).nonzero() for part in (later, earlier))
     return Shares(float(others.sum())**0.5, float(earlier.sum())**0.5, float(later.sum())**0.5,
-                  int(ahead.max()) + 1 if len(ahead) else 0,
-                  t - int(behind.min()) if len(behind) else 0)
+                  int(ahead.max()) + 1 if len(ahead) else 0, t - int(behind.min()) if len(behind) else 0)
 
 
-def _counts_sequences(output: Tensor, inputs: list[Input], s: Subject) -> bool:
+def _counts_sequences(output: Tensor, inputs: list[Input], subject: Subject) -> bool:
     """Returns whether the rows of an output [B, classes] are known to be the sequences of a batch [B, T]. They are if
     positions count to T, or if attention reads [B, T, d]. Outputs of other shapes may compare sequences."""
-    batch = {leading(t) for t in tensors_in((s.inputs, s.named)) if t.dim() > 1}
+    batch = {leading(t) for t in tensors_in((subject.inputs, subject.named)) if t.dim() > 1}
     if output.dim() != 2 or len(batch) != 1:
         return False
     (rows, tokens), (sequences, classes) = batch.pop(), output.shape
     if rows != sequences or tokens == rows or classes in (rows - 1, rows, tokens):
         return False
     positions = any(i.counts_up() and i.index.numel() == tokens for i in inputs)
-    read = (shape for m, shapes in s.runs[-1].shapes.items() if isinstance(m, nn.MultiheadAttention)
+    read = (shape for m, shapes in subject.runs[-1].shapes.items() if isinstance(m, nn.MultiheadAttention)
             for shape in shapes)
     return positions or any(len(shape) == 3 and shape[:2] == (rows, tokens) for shape in read)
 
 
-def _axis(energies: list[Tensor], at: tuple[int, ...], known: int | None, has_rows: bool, s: Subject) -> int:
+def _axis(energies: list[Tensor], at: tuple[int, ...], known: int | None, has_rows: bool, subject: Subject) -> int:
     """Returns the dimension of tokens: the one known from positions or targets, else the one that the model mixes."""
     if known is not None:
         return known
     mixes = [any(_mixes_along(e, at, axis) for e in energies) for axis in range(len(at))]
     if mixes == [True, False]:
         return 0
-    if mixes[0] and any(getattr(m, "batch_first", None) is False for m in s.names) and not has_rows:
+    if mixes[0] and any(getattr(m, "batch_first", None) is False for m in subject.names) and not has_rows:
         raise Unmeasured("which dimension counts sequences and which tokens is not clear")
     return 1
 
@@ -92,7 +91,7 @@ def _mixes_along(energy: Tensor, at: tuple[int, ...], axis: int) -> bool:
     return bool(line.sum() > LIMIT**2)
 
 
-def measure_locality(s: Subject, tracer: Tracer, targets: Targets | None) -> None:
+def measure_locality(subject: Subject, tracer: Tracer, targets: Targets | None) -> None:
     """Adds future-leak and batch-leak, after the tracer's forward."""
     tracer.backward(targets)
     at, limit = tracer.focus.at, LIMIT_16_BIT if is_16_bit(tracer.output) else LIMIT
@@ -101,71 +100,69 @@ def measure_locality(s: Subject, tracer: Tracer, targets: Targets | None) -> Non
     if not any(float(e.sum()) for e in energies):
         raise Unmeasured("no gradient of the output arrives at a module or an input")
     positions = _time_axis(tracer.inputs, tracer.focus.shape)
-    has_rows = _counts_sequences(tracer.output, tracer.inputs, s)
-    time = _axis(energies, at, targets.time if targets else positions, has_rows, s)
+    has_rows = _counts_sequences(tracer.output, tracer.inputs, subject)
+    time = _axis(energies, at, targets.time if targets else positions, has_rows, subject)
     stages = {m: _shares(e, at, time) for m, e in reversed(tracer.stages.items())}
     whole = [_shares(i.energy, at, time) for i in _of_targets(read, targets)
              if i.energy is not None and (len(at) == 2 or has_rows)]
-    _add_batch_leak(s, stages, whole, limit,
+    _add_batch_leak(subject, stages, whole, limit,
                     "its targets are the next tokens of a sequence" if targets else
                     "positions count along the other dimension" if positions is not None else "")
     if len(at) == 1:
-        s.leave("future-leak", "the output is one for each sequence")
+        subject.leave_out("future-leak", "the output is one for each sequence")
     elif tracer.focus.shape[time] < 3:
-        s.leave("future-leak", "sequences of fewer than three tokens")
+        subject.leave_out("future-leak", "sequences of fewer than three tokens")
     else:
-        _add_future_leak(s, stages, whole, limit, _declared_causal(s, targets), tracer.output)
+        _add_future_leak(subject, stages, whole, limit, _declared_causal(subject, targets), tracer.output)
 
 
 def _of_targets(inputs: list[Input], targets: Targets | None) -> list[Input]:
     """Returns the inputs whose next tokens are the targets, which excludes those of an encoder; all without targets."""
-    same = [i for i in inputs if targets is not None and i.index is not None
-            and torch.equal(i.index, targets.tokens)]
+    same = [i for i in inputs if targets is not None and i.index is not None and torch.equal(i.index, targets.tokens)]
     return same or inputs
 
 
-def _declared_causal(s: Subject, targets: Targets | None) -> str:
+def _declared_causal(subject: Subject, targets: Targets | None) -> str:
     if targets:
         return "it is trained on the next token"
-    if getattr(s.config, "is_decoder", None) is True:
+    if getattr(subject.config, "is_decoder", None) is True:
         return "config.is_decoder"
-    name = type(s.model).__name__
+    name = type(subject.model).__name__
     return f"the class is {name}" if name.endswith("ForCausalLM") else ""
 
 
-def _add_batch_leak(s: Subject, stages: dict[nn.Module, Shares], whole: list[Shares],
+def _add_batch_leak(subject: Subject, stages: dict[nn.Module, Shares], whole: list[Shares],
                     limit: float, ground: str) -> None:
     """Adds batch-leak. A head may compare sequences, as for a contrastive loss; layers and logits may not."""
     leaks = {m: share.batch for m, share in stages.items() if share.batch > limit}
     for module, share in leaks.items():
-        s.add("batch-leak", share, limit=limit, where=s.names[module], declared=ground)
+        subject.add_line("batch-leak", share, limit=limit, where=subject.names[module], declared=ground)
     if not leaks:
-        s.add("batch-leak", max((w.batch for w in whole), default=0.0), limit=limit,
-              where="output", declared=ground)
+        subject.add_line("batch-leak", max((w.batch for w in whole), default=0.0), limit=limit,
+                         where="output", declared=ground)
 
 
-def _add_future_leak(s: Subject, stages: dict[nn.Module, Shares], whole: list[Shares],
+def _add_future_leak(subject: Subject, stages: dict[nn.Module, Shares], whole: list[Shares],
                      limit: float, declared: str, output: Tensor | None) -> None:
     leaks = {m: share for m, share in stages.items() if share.future > limit}
-    seen = min((w.future for w in whole), default=max((x.future for x in stages.values()),
-                                                      default=0.0))
+    seen = min((w.future for w in whole), default=max((x.future for x in stages.values()), default=0.0))
     if seen <= limit and not leaks:
-        s.add("future-leak", seen, limit=limit, where="output", declared=declared)
+        subject.add_line("future-leak", seen, limit=limit, where="output", declared=declared)
         return
     if declared:
         for module, share in leaks.items():
-            s.add("future-leak", share.future, limit=limit, where=s.names[module],
-                  declared=declared, detail=_reach(share))
+            subject.add_line("future-leak", share.future, limit=limit, where=subject.names[module],
+                             declared=declared, detail=_reach(share))
         if not leaks:
-            s.add("future-leak", seen, limit=limit, where="output", declared=declared)
+            subject.add_line("future-leak", seen, limit=limit, where="output", declared=declared)
         return
-    exceptions = _exceptions(s, stages, leaks)
-    if not exceptions and _gives_logits(s, output):
-        s.leave("future-leak", "the output reads later tokens, and nothing says that it must not; give the loss on the "
-                               "next token (loss=) if it is trained on that")
+    exceptions = _exceptions(subject, stages, leaks)
+    if not exceptions and _gives_logits(subject, output):
+        subject.leave_out("future-leak", "the output reads later tokens, and nothing says that it must not; give the "
+                                         "loss on the next token (loss=) if it is trained on that")
     for module, detail in exceptions.items():
-        s.add("future-leak", leaks[module].future, limit=limit, where=s.names[module],
-              detail=f"{_reach(leaks[module])}; {detail}")
+        subject.add_line("future-leak", leaks[module].future, limit=limit, where=subject.names[module],
+                         detail=f"{_reach(leaks[module])}; {detail}")
 
 
 def _reach(share: Shares) -> str:
@@ -173,32 +170,31 @@ def _reach(share: Shares) -> str:
     return f"it reads up to {ahead} ahead and {behind} back"
 
 
-def _exceptions(s: Subject, stages: dict[nn.Module, Shares],
+def _exceptions(subject: Subject, stages: dict[nn.Module, Shares],
                 leaks: dict[nn.Module, Shares]) -> dict[nn.Module, str]:
     """Returns modules that read later tokens while most counterparts do not, else modules with a mask off by one."""
     groups = defaultdict(list)
     for module, share in stages.items():
         if share.past > LIMIT or share.future > LIMIT:
-            groups[s.of_all_layers(s.names[module]), type(module)].append(module)
+            groups[subject.of_all_layers(subject.names[module]), type(module)].append(module)
     found: dict[nn.Module, str] = {}
     for members in groups.values():
         ahead = [m for m in members if m in leaks]
         both = [m for m in ahead if stages[m].past > LIMIT]
         if ahead == both and 0 < len(ahead) <= len(members) / 2:  # not alternating layers
-            rest = [s.names[m] for m in members if m not in leaks]
-            found.update((m, f"{some(rest)} {'does' if len(rest) == 1 else 'do'} not")
-                         for m in ahead)
-    if not found and leaks and _reads_tokens(s):
+            rest = [subject.names[m] for m in members if m not in leaks]
+            found.update((m, f"{some(rest)} {'does' if len(rest) == 1 else 'do'} not") for m in ahead)
+    if not found and leaks and _reads_tokens(subject):
         if all(x.ahead == 1 and x.behind >= 4 for x in leaks.values()):
             found = {m: "a mask that is off by one" for m in leaks}
     return found
 
 
-def _gives_logits(s: Subject, output: Tensor | None) -> bool:
-    sizes = {m.num_embeddings for m in s.names if isinstance(m, nn.Embedding)}
-    is_masked = type(s.model).__name__.endswith("ForMaskedLM")
-    return output is not None and output.shape[-1] in sizes and not is_masked and _reads_tokens(s)
+def _gives_logits(subject: Subject, output: Tensor | None) -> bool:
+    sizes = {m.num_embeddings for m in subject.names if isinstance(m, nn.Embedding)}
+    is_masked = type(subject.model).__name__.endswith("ForMaskedLM")
+    return output is not None and output.shape[-1] in sizes and not is_masked and _reads_tokens(subject)
 
 
-def _reads_tokens(s: Subject) -> bool:
-    return any(not t.is_floating_point() for t in tensors_in((s.inputs, s.named)))
+def _reads_tokens(subject: Subject) -> bool:
+    return any(not t.is_floating_point() for t in tensors_in((subject.inputs, subject.named)))

@@ -9,11 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from ..run.functions import FunctionCheck
+from ..run.structure import entries
 from ..run.subject import Subject
-from ..run.tensors import relative_difference, rms
-from .attention_scale import multiple
-from .configuration import entries
-from .tracer import Tracer
+from ..run.tensors import multiple, relative_difference, rms
+from ..run.tracer import Tracer
 
 # Configuration entries that scale or bound the logits.
 OF_LOGITS = {
@@ -30,18 +29,18 @@ class HeadOutput(FunctionCheck):
 
     checks = "logits-changed"
 
-    def __init__(self, s: Subject, tracer: Tracer) -> None:
-        super().__init__(s)
+    def __init__(self, subject: Subject, tracer: Tracer) -> None:
+        super().__init__(subject)
         self._tracer = tracer
         self._head: tuple[nn.Module, Tensor] | None = None  # the last linear map
-        self._sizes = {m.num_embeddings for m in s.names if isinstance(m, nn.Embedding) and m.num_embeddings > 8}
+        self._sizes = {m.num_embeddings for m in subject.names if isinstance(m, nn.Embedding) and m.num_embeddings > 8}
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
-        running = self._s.runs[-1].inside
+        running = self._subject.runs[-1].inside
         if name == "linear" and running and type(running[-1]) is nn.Linear:
             self._head = running[-1], result.detach()
 
-    def add(self) -> None:
+    def add_lines(self) -> None:
         """Adds logits that are not what the head returned, unless the configuration scales or bounds them.
 
         A bias may be added, entries may be masked, and a function that keeps the order may bound them. In models
@@ -50,8 +49,8 @@ class HeadOutput(FunctionCheck):
         not over a vocabulary may go through any function.
         """
         logits = self._tracer.output
-        if self._head is None or logits is None or self._s.config is None or any(
-                key in OF_LOGITS and value is not None for key, value in entries(self._s.config)):
+        if self._head is None or logits is None or self._subject.config is None or any(
+                key in OF_LOGITS and value is not None for key, value in entries(self._subject.config)):
             return
         head, made = self._head
         if logits.shape != made.shape or logits.shape[-1] < 2:
@@ -67,10 +66,10 @@ class HeadOutput(FunctionCheck):
         is_moved = bool((logits.sort(-1).values - made.sort(-1).values).nan_to_num().abs().max()
                         < 1e-6 * made[seen].abs().max())
         is_vocabulary = head.out_features in self._sizes
-        is_fault = is_moved or is_vocabulary and not bool(logits[seen].any()) or self._s.is_of_transformers and (
+        is_fault = is_moved or is_vocabulary and not bool(logits[seen].any()) or self._subject.is_of_transformers and (
             multiple(logits, made) is not None or is_vocabulary and not _keeps_order(made, logits))
         if is_fault and (is_vocabulary or self._tracer.has_logits):
-            self._s.add("logits-changed", difference, where=self._s.names[head])
+            self._subject.add_line("logits-changed", difference, where=self._subject.names[head])
 
 
 def _keeps_order(before: Tensor, after: Tensor) -> bool:

@@ -33,21 +33,22 @@ class NormInputs:
             self.rows[module] = rows[None] if x.dim() > 2 else rows
 
 
-def measure_statistics(s: Subject, found: NormInputs) -> None:
+def measure_statistics(subject: Subject, found: NormInputs) -> None:
     if any(is_sharded(p) for module in found.rows for p in module.parameters()):
-        s.leave("norms", "statistics-detached: their parameters are spread over several processes")
+        subject.leave_out("norms", "statistics-detached: their parameters are spread over several processes")
         return
     for module, x in found.rows.items():
         if any(p.numel() not in (1, x.shape[-1]) for p in module.parameters()):
-            s.leave(s.names[module], "statistics-detached: its features are not the last axis of what it reads")
+            subject.leave_out(subject.names[module],
+                              "statistics-detached: its features are not the last axis of what it reads")
             continue
         try:
             share = _share_along_input(module, x)
         except Exception as error:  # for example, the norm needs further inputs
-            s.leave(s.names[module], error)
+            subject.leave_out(subject.names[module], error)
             continue
         if share is not None:
-            s.add("statistics-detached", share, limit=LIMIT, where=s.names[module])
+            subject.add_line("statistics-detached", share, limit=LIMIT, where=subject.names[module])
 
 
 def _share_along_input(module: nn.Module, x: Tensor) -> float | None:

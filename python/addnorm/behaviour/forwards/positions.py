@@ -21,26 +21,26 @@ class Positions(FunctionCheck):
 
     checks = "positions-wrong"
 
-    def __init__(self, s: Subject) -> None:
-        super().__init__(s)
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(subject)
         self._positions: dict[str, tuple[Tensor, nn.Embedding]] = {}
         self._padding: list[Tensor] = []  # whether tokens are padding, for each table with a padding id
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
-        running = self._s.runs[-1].inside
+        running = self._subject.runs[-1].inside
         if name == "embedding" and running and isinstance(running[-1], nn.Embedding):
-            place = self._s.names[running[-1]]
+            place = self._subject.names[running[-1]]
             index, table = argument(args, kwargs, 0, "input").detach(), running[-1]
             if POSITIONS.fullmatch(place.rpartition(".")[2]):
                 self._positions.setdefault(place, (index, table))
                 return
-            is_of_words = table.num_embeddings == entry(self._s.config, "vocab_size")
-            padding = entry(self._s.config, "pad_token_id") if is_of_words else table.padding_idx
+            is_of_words = table.num_embeddings == entry(self._subject.config, "vocab_size")
+            padding = entry(self._subject.config, "pad_token_id") if is_of_words else table.padding_idx
             if isinstance(padding, int):
                 self._padding.append(index == padding)
 
-    def add(self) -> None:
-        given = self._s.given()
+    def add_lines(self) -> None:
+        given = self._subject.given()
         integers = [t for t in tensors_in(given) if not t.is_floating_point()]
         for place, (index, table) in self._positions.items():
             if any("position" in key for key in given) or any(_is_offset(index, t) for t in integers):
@@ -53,7 +53,7 @@ class Positions(FunctionCheck):
 
     def _hidden(self, rows: Tensor) -> Tensor:
         """Returns whether tokens are padding, by the batch's mask or by their ids."""
-        mask = padding_mask(self._s)
+        mask = padding_mask(self._subject)
         hidden = torch.zeros_like(rows, dtype=torch.bool)
         for found in (*self._padding, *([~mask[1]] if mask is not None else ())):
             if found.shape == rows.shape:
@@ -67,17 +67,17 @@ class Positions(FunctionCheck):
         is_packed = bool(steps.any()) and bool((steps | (kept[1:] == kept[0])).all())
         repeated = len(kept) - len(kept.unique())
         if len(kept) > 2 and repeated and not is_packed:
-            self._s.add("positions-wrong", repeated, where=place,
-                        detail="tokens of a sequence have the position of another one")
+            self._subject.add_line("positions-wrong", repeated, where=place,
+                                   detail="tokens of a sequence have the position of another one")
             return True
-        config = self._s.config
+        config = self._subject.config
         longest = entry(config, "max_position_embeddings", "n_positions")
         firsts = {0, getattr(table, "offset", 0), 0 if table.padding_idx is None else table.padding_idx + 1,
                   (entry(config, "pad_token_id") or 0) + 1 if table.padding_idx is not None else 0,
                   table.num_embeddings - longest if isinstance(longest, int) else 0}
         if len(row) > 2 and bool((row.diff() == 1).all()) and int(row[0]) not in firsts:
-            self._s.add("positions-wrong", int(row[0]), where=place,
-                        detail=f"is the first position, and the table begins at {max(firsts)}")
+            self._subject.add_line("positions-wrong", int(row[0]), where=place,
+                                   detail=f"is the first position, and the table begins at {max(firsts)}")
             return True
         return False
 

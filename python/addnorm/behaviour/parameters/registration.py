@@ -14,24 +14,24 @@ from ..._undo import Undo
 from ..run.subject import Subject
 
 
-def measure_registration(s: Subject) -> None:
+def measure_registration(subject: Subject) -> None:
     hidden = {where: {inner for m in modules for inner in m.modules()}
-              for where, modules in hidden_modules(s.model).items()}
-    called = _called(s, set().union(*hidden.values())) if hidden else set()
+              for where, modules in hidden_modules(subject.model).items()}
+    called = _called(subject, set().union(*hidden.values())) if hidden else set()
     for where, modules in hidden.items():
         used = {p for m in modules & called for p in m.parameters(recurse=False)}
         values = sum(p.numel() for p in used if p.requires_grad)
         if values:
-            s.add("parameter-unregistered", values, where=where)
-    for name, module in s.model.named_modules():
+            subject.add_line("parameter-unregistered", values, where=where)
+    for name, module in subject.model.named_modules():
         if isinstance(module, (nn.ModuleList, nn.Sequential)):
             often = Counter(m for m in module._modules.values() if m is not None and any(True for _ in m.parameters()))
             for child, count in often.items():
                 if count > 1 and not is_norm_class(child):
-                    s.add("layer-shared", count, limit=1, where=name)
+                    subject.add_line("layer-shared", count, limit=1, where=name)
 
 
-def _called(s: Subject, modules: set[nn.Module]) -> set[nn.Module]:
+def _called(subject: Subject, modules: set[nn.Module]) -> set[nn.Module]:
     """Returns the modules that one more forward calls with gradients enabled, which excludes a teacher."""
     called: set[nn.Module] = set()
 
@@ -42,5 +42,5 @@ def _called(s: Subject, modules: set[nn.Module]) -> set[nn.Module]:
     with Undo() as hooks:
         for module in modules:
             hooks.hook(module, "forward_pre", enter)
-        s.run(evaluate=False)
+        subject.run(evaluate=False)
     return called

@@ -1,61 +1,42 @@
-"""Sizes of weights: zero rows and columns, initial weights against the configuration, and layers against each other."""
+"""Weights that are 0, and sizes that differ between layers: weight-zeros, size-odd."""
 
 from __future__ import annotations
 
-import copy
 from collections import defaultdict
 from statistics import median
-from typing import Any, Callable, Iterator
+from typing import Any, Iterator
 
 import torch
 from torch import Tensor, nn
 
 from ..._sharded import is_sharded
-from ..._structure import entry, is_norm_class, is_within, parent_of
-from ..run.structure import is_linear_map
+from ..._structure import parent_of
 from ..run.subject import Subject
-from ..run.tensors import rms
-from ..run.text import plural, some
-
-MOST_VALUES = 2**20  # number of values from which a size is measured
-_WIDTHS = "hidden_size", "n_embd", "d_model", "dim"
+from ..run.text import plural
+from ..run.weights import gains_of, matrices_of, size_of, token_table
 
 
-def measure_zero_rows(s: Subject) -> None:
+def measure_zero_rows(subject: Subject) -> None:
     """Adds weight-zeros for matrices in which some rows or columns are exactly 0. The row of a padding_idx, rows or
     columns at the end, and matrices of zeros alone are no fault."""
-    table = _token_table(s)
-    for name, parameter in _matrices(s):
+    table = token_table(subject)
+    for name, parameter in matrices_of(subject):
         # Other tables may begin with zeros, and keep them in rows that were not used in training.
-        is_other_table = table is not None and isinstance(s.model.get_submodule(parent_of(name)), nn.Embedding) and \
-            parameter is not getattr(table, "weight", None)
+        is_table = isinstance(subject.model.get_submodule(parent_of(name)), nn.Embedding)
+        is_other_table = table is not None and is_table and parameter is not getattr(table, "weight", None)
         if is_other_table or is_sharded(parameter) or min(parameter.shape) < 2:
             continue
-        for what, count in _zeros(s, parameter):
+        for what, count in _zeros(subject, parameter):
             size = parameter.shape[0 if what == "row" else 1]
-            s.add("weight-zeros", count, where=name, detail=f"{plural(count, what)} of {size}")
+            subject.add_line("weight-zeros", count, where=name, detail=f"{plural(count, what)} of {size}")
 
 
-def _token_table(s: Subject) -> Any:
-    """Returns the embedding of tokens if the model names it, as classes of transformers do."""
-    return getattr(s.model, "get_input_embeddings", lambda: None)()
-
-
-def _matrices(s: Subject) -> Iterator[tuple[str, Tensor]]:
-    """Yields the weights of linear maps and embeddings, with their names."""
-    for name, parameter in s.parameters.items():
-        module = s.model.get_submodule(parent_of(name))
-        is_weight = isinstance(module, nn.Embedding) or is_linear_map(module)
-        if is_weight and name.endswith("weight") and parameter.dim() == 2 and parameter.is_floating_point():
-            yield name, parameter
-
-
-def _zeros(s: Subject, weight: Tensor) -> Iterator[tuple[str, int]]:
+def _zeros(subject: Subject, weight: Tensor) -> Iterator[tuple[str, int]]:
     is_live = weight.detach() != 0
     if not is_live.any():
         return
     rows = ~is_live.any(1)
-    for module in s.names:  # a head may be tied to an embedding with padding
+    for module in subject.names:  # a head may be tied to an embedding with padding
         is_padded = isinstance(module, nn.Embedding) and module.padding_idx is not None
         if is_padded and module.weight.shape == weight.shape:
             rows[module.padding_idx] = False
@@ -65,201 +46,22 @@ def _zeros(s: Subject, weight: Tensor) -> Iterator[tuple[str, int]]:
             yield what, count
 
 
-# -- Before training --
-
-
-def has_trained_gains(s: Subject) -> bool:
-    """Returns whether the gains of a norm differ. Before training, they have one value."""
-    return any(bool((p != p.flatten()[0]).any()) for p in _gains(s).values())
-
-
-def has_initial_weights(s: Subject) -> bool:
-    """Returns whether all biases of linear maps are 0, and all gains of a norm the same."""
-    biases = [m.bias for m in s.names if isinstance(getattr(m, "bias", None), nn.Parameter) and not is_norm_class(m)]
-    return len(biases) + len(_gains(s)) > 1 and not any(bool(b.any()) for b in biases) and not has_trained_gains(s)
-
-
-def _gains(s: Subject) -> dict[str, Tensor]:
-    """Returns the parameters of norms that are not biases."""
-    return {name: p.detach() for name, p in _of_norms(s) if p.numel() > 1 and not name.endswith("bias")}
-
-
-def _of_norms(s: Subject) -> Iterator[tuple[str, Tensor]]:
-    """Yields the vectors of norms, with their names."""
-    return ((name, p) for name, p in s.parameters.items()
-            if p.dim() == 1 and not is_sharded(p) and is_norm_class(s.model.get_submodule(parent_of(name))))
-
-
-def follows_range(s: Subject) -> bool:
-    """Returns whether most matrices are as large as the configuration's initializer_range."""
-    usual, sizes = entry(s.config, "initializer_range"), [_size(parameter) for _, parameter in _matrices(s)]
-    return isinstance(usual, float) and usual > 0 and \
-        2 * sum(abs(size / usual - 1) < 0.1 for size in sizes) > len(sizes)
-
-
-def has_zeros(s: Subject, place: str) -> bool:
-    """Returns whether a matrix of a module is 0."""
-    return any(is_within(name, place) and not bool(parameter.any()) for name, parameter in _matrices(s))
-
-
-def _size(weight: Tensor) -> float:
-    """Returns the root mean square of a weight's nonzero values. Large weights are sampled."""
-    values = weight.detach().flatten()[::1 + weight.numel() // MOST_VALUES]
-    return rms(values[values != 0])
-
-
-def measure_initial_sizes(s: Subject) -> None:
-    """Adds initial-size for weights before training. Gains and biases of norms are faulty if they begin at another
-    number than their counterparts. Matrices are faulty if their size is not the configuration's initializer_range,
-    while most matrices have that size. A model's own _init_weights() takes precedence. Maps into the residual stream
-    may be smaller."""
-    if not has_initial_weights(s):
-        return
-    norms = dict(_of_norms(s))
-    off = {name for name, p in norms.items() if _is_off(_mean(p), float(not name.endswith("bias")))}
-    usual = entry(s.config, "initializer_range")
-    matrices = dict(_matrices(s)) if isinstance(usual, float) and usual > 0 else {}
-    odd = [name for name, p in matrices.items() if not _is_of_size(s, name, p, usual)]
-    if not off and not odd:
-        return
-    drawn = _drawn_again(s)
-    zeros = [n for n in matrices if n in drawn and not bool(drawn[n].any())]
-    if 2 * sum(bool(matrices[n].any()) for n in zeros) > len(zeros):  # matrices that begin at 0 have been trained
-        return
-    for kind in True, False:  # biases, then gains
-        names = [name for name in norms if name.endswith("bias") == kind]
-        wrong = {n for n in off if n in names and (n not in drawn or _is_off(_mean(norms[n]), _mean(drawn[n])))}
-        for places in _unlike_others(s, names, wrong, is_judged=all(n in drawn for n in names)):
-            s.add("initial-size", _mean(norms[places[0]]), limit=float(not kind), where=some(places),
-                  detail="in the mean")
-            s.of_odd_size.update(places)
-    sizes = {n: _size(drawn[n]) if n in drawn else usual for n in matrices if n in drawn or not drawn}
-    odd = [n for n in sizes if not _is_of_size(s, n, matrices[n], sizes[n])]
-    forms: dict[str, list[str]] = defaultdict(list)
-    for name in odd if 2 * len(odd) < len(sizes) else ():
-        if matrices[name].requires_grad and not _has_own_size(s, name, bool(drawn)) and not _begins_at_0(s, name):
-            forms[s.of_all_layers(name)].append(name)
-    for places in forms.values():
-        s.add("initial-size", _size(matrices[places[0]]), limit=sizes[places[0]], where=some(places),
-              detail="in the root mean square")
-        s.of_odd_size.update(places)
-
-
-def _mean(parameter: Tensor) -> float:
-    return float(parameter.detach().float().mean())
-
-
-def _is_off(mean: float, expected: float) -> bool:
-    return abs(mean - expected) > 0.2 and abs(mean) > 1e-3
-
-
-def _is_of_size(s: Subject, name: str, weight: Tensor, usual: float) -> bool:
-    """Returns whether a matrix has about the usual size. Zero matrices, and smaller maps into the stream, count as
-    usual."""
-    share, chance = _size(weight) / max(usual, 1e-30), 5 / (2 * weight.numel())**0.5
-    least = 0.0 if _writes_stream(s, name) else 1 - max(0.25, chance)
-    return share == 0 or least < share < 1 + max(0.5, chance)
-
-
-def _drawn_again(s: Subject) -> dict[str, Tensor]:
-    """Returns the parameters that the model's own _init_weights() sets, from a copy; none without such a method."""
-    if not callable(getattr(s.model, "_init_weights", None)):
-        return {}
-    model, mark = copy.deepcopy(s.model), 7.0
-
-    def initialize(module: nn.Module, own: Callable[[nn.Module], object]) -> None:
-        own = getattr(module, "_init_weights", own)
-        for child in module.children():
-            initialize(child, own)
-        own(module)
-
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.fill_(mark)
-        initialize(model, model._init_weights)
-    return {name: p for name, p in model.named_parameters() if not bool((p == mark).all())}
-
-
-def _unlike_others(s: Subject, names: list[str], off: set[str], is_judged: bool) -> Iterator[list[str]]:
-    """Yields groups of names in `off` of which most counterparts in other layers are not in `off`. A name without a
-    counterpart is yielded if it is the only one in `off`. If is_judged, yields all of `off` if it has all names in
-    layers, because no design changes all norms."""
-    forms: dict[str, list[str]] = defaultdict(list)
-    for name in names:
-        forms[s.of_all_layers(name)].append(name)
-    inner = [name for name in names if s.layer_of(name)]
-    if is_judged and len(forms) > 1 and len(inner) > 1 and off.issuperset(inner):
-        yield [name for name in names if name in off]
-        return
-    for members in forms.values():
-        odd = [name for name in members if name in off]
-        if odd and (2 * len(odd) < len(members) or len(members) == len(off) == 1):
-            yield odd
-
-
-def _has_own_size(s: Subject, name: str, is_judged: bool) -> bool:
-    """Returns whether an embedding may have another size than other matrices. It may if the model has no initialization
-    of its own, or if it is a table of tokens, which may be pretrained, and not also the head. It also may if the
-    configuration has a size for embeddings, or if its width is not that of the model."""
-    others = "initializer_std", "init_std", "embedding_initializer_range"
-    module, weight = s.model.get_submodule(parent_of(name)), s.parameters[name]
-    if not isinstance(module, nn.Embedding):
-        return False
-    is_head = any(is_linear_map(m) and m.weight is weight for m in s.names)
-    is_tokens = module is _token_table(s)
-    return not is_judged or is_tokens and not is_head or any(hasattr(s.config, key) for key in others) \
-        or entry(s.config, *_WIDTHS) not in (None, weight.shape[1])
-
-
-def _begins_at_0(s: Subject, name: str) -> bool:
-    """Returns whether a matrix of zeros follows, as in LoRA. Then only the product of both has a size."""
-    outputs, layer = s.parameters[name].shape[0], s.layer_of(name)
-    around = parent_of(parent_of(parent_of(name)))
-    place = around if is_within(around, layer) else layer
-    return any(is_within(other, place) and p.shape[1] == outputs and not bool(p.any()) for other, p in _matrices(s))
-
-
-def _writes_stream(s: Subject, name: str) -> bool:
-    """Returns whether a map has as many outputs as the stream has features. Deep models often draw them smaller."""
-    module = s.model.get_submodule(parent_of(name))
-    outputs = s.parameters[name].shape[0 if isinstance(module, nn.Linear) else 1]
-    return not isinstance(module, nn.Embedding) and outputs == entry(s.config, *_WIDTHS)
-
-
-def measure_bias_offsets(s: Subject) -> None:
-    """Adds bias-off-zero for biases of trained norms that lie around a number far from 0. Their counterparts in other
-    layers do not, or all biases lie around the same number. One kind of norm may begin there in all layers."""
-    means: dict[str, float] = {}
-    deviations: dict[str, float] = {}
-    for name, parameter in _of_norms(s):
-        if name.endswith("bias") and parameter.numel() >= 16:
-            means[name], deviations[name] = _mean(parameter), float(parameter.detach().float().std())
-    off = {n for n, mean in means.items() if abs(mean) > max(0.2, 5 * deviations[n]) and deviations[n] > 0}
-    inner = [means[n] for n in means if s.layer_of(n)]
-    is_common = bool(inner) and max(inner) - min(inner) < 0.2 * abs(sum(inner)) / len(inner)
-    for places in _unlike_others(s, list(means), off, is_common):
-        if all(abs(mean) < abs(means[places[0]]) / 3 for n, mean in means.items() if n not in off):
-            s.add("bias-off-zero", means[places[0]], limit=deviations[places[0]], where=some(places))
-
-
-# -- Compared with other layers --
-
-
-def measure_odd_sizes(s: Subject) -> None:
+def measure_odd_sizes(subject: Subject, named: set[str]) -> None:
     """Adds size-odd for a matrix or a gain of one layer whose size differs from that of its counterparts in all other
     layers, while these have about the same size. The first and the last layer of a trained network may differ, and so
-    may a layer of another class and a matrix of which some values are pruned."""
+    may a layer of another class and a matrix of which some values are pruned. It omits the parameters in `named`."""
     groups: dict[Any, dict[str, float]] = defaultdict(dict)
-    for name, parameter in (*_matrices(s), *_gains(s).items()):
-        layer = s.layer_of(name)
+    for name, parameter in (*matrices_of(subject), *gains_of(subject).items()):
+        layer = subject.layer_of(name)
         if layer and not is_sharded(parameter):
-            key = s.of_all_layers(name), tuple(parameter.shape), type(s.model.get_submodule(layer))
-            groups[key][name] = _size(parameter)
+            key = subject.of_all_layers(name), tuple(parameter.shape), type(subject.model.get_submodule(layer))
+            groups[key][name] = size_of(parameter)
     for sizes in groups.values():
         names, usual = list(sizes), median(sizes.values())
         odd = [name for name in names if not usual / 1.25 < sizes[name] < usual * 1.25]
-        if len(names) < 5 or len(odd) != 1 or odd[0] not in names[1:-1] or odd[0] in s.of_odd_size:
+        if len(names) < 5 or len(odd) != 1 or odd[0] not in names[1:-1] or odd[0] in named:
             continue
-        is_pruned = bool((s.parameters[odd[0]] == 0).any())
+        is_pruned = bool((subject.parameters[odd[0]] == 0).any())
         if sizes[odd[0]] > 0 and not is_pruned and not usual / 1.6 < sizes[odd[0]] < usual * 1.6:
-            s.add("size-odd", sizes[odd[0]], limit=usual, where=odd[0], detail=f"{len(names) - 1} other layers")
+            subject.add_line("size-odd", sizes[odd[0]], limit=usual, where=odd[0],
+                             detail=f"{len(names) - 1} other layers")

@@ -1,79 +1,67 @@
-"""Runs the model again with other random numbers: eval-noise. Also the limits of differences between two runs."""
+"""Runs the model again with other random numbers: eval-noise."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from ..._undo import Undo
-from ..forwards.dropout import LiveDropout, NoisySums
-from ..run.functions import Functions
+from ..run.differences import least_limit, output_of
+from ..run.functions import SUMS, FunctionCheck, Functions, dropout_rate
 from ..run.subject import Subject, Unmeasured
-from ..run.tensors import is_16_bit, main_output, relative_difference, with_tensors
+from ..run.tensors import relative_difference
 from ..run.text import some
 
-# The smallest limits of differences. Another order of summation, as in kernels for single tokens, stays below them.
-LIMIT, LIMIT_16_BIT = 1e-4, 0.03
-SAME_SHAPES = 0.2  # share of these limits for batches of one shape, which use the same kernels
-ROUNDINGS = 3  # the allowed multiple of the effect of rounding the embeddings once; a cache has 0.4 to 0.7
-MOST_ROUNDING = 0.1  # a larger change cannot be judged
+_RANDOM = {"randn", "randn_like", "rand", "rand_like", "normal", "normal_", "uniform_"}
+_MULTIPLES = {"mul", "mul_", "__mul__", "__rmul__", "div", "__truediv__", "to"}
 
 
-def least_limit(output: Tensor) -> float:
-    return LIMIT_16_BIT if is_16_bit(output) else LIMIT
+class LiveDropout(FunctionCheck):
+    """Records the modules in which dropout is active."""
+
+    checks = "eval-noise"
+
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(subject)
+        self.places: list[str] = []
+
+    def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
+        if dropout_rate(name, args, kwargs) > 0 and self._subject.where() not in self.places:
+            self.places.append(self._subject.where())
+
+    def text(self) -> str:
+        return some(place or "the model's forward" for place in self.places)
 
 
-def limit_of(s: Subject, difference: float, output: Tensor, share: float = 1) -> float:
-    """Returns the limit of a difference. For a large difference, it includes the effect of rounding on this model."""
-    limit = share * least_limit(output)
-    if difference <= limit:
-        return limit
-    if s.rounding is None:
-        s.rounding = _measure_rounding(s)
-    return max(limit, ROUNDINGS * min(MOST_ROUNDING, s.rounding))
+class NoisySums(FunctionCheck):
+    """Records places in layers where random numbers, or a multiple of them, are added to rows of tokens."""
+
+    checks = "eval-noise"
+
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(subject)
+        self._noise: list[Tensor] = []  # the last random tensors
+        self.places: list[str] = []
+
+    def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
+        is_noise = [any(a is noise for noise in self._noise) for a in args[:2]]
+        if name in _RANDOM or name in _MULTIPLES and any(is_noise):
+            self._noise = [*self._noise[-3:], result]
+        elif name in SUMS and sum(is_noise) == 1 and result.dim() > 2 \
+                and all(isinstance(a, Tensor) and a.shape == result.shape for a in args[:2]):
+            place = self._subject.where()
+            if self._subject.layer_of(place) and place not in self.places:
+                self.places.append(place)
 
 
-def add_difference(s: Subject, check: str, difference: float, output: Tensor, share: float = 1, *, where: str,
-                   detail: str = "") -> None:
-    s.add(check, difference, limit=limit_of(s, difference, output, share), where=where, detail=detail)
-
-
-def _measure_rounding(s: Subject) -> float:
-    """Returns the change of the output if the embeddings change in their last bit. Deep models amplify it."""
-    def change(tensor: Tensor) -> Tensor:
-        if not tensor.is_floating_point():
-            return tensor
-        noise = 2 * torch.rand(tensor.shape, generator=torch.Generator().manual_seed(6)).to(tensor.device) - 1
-        return tensor * (1 + torch.finfo(tensor.dtype).eps * noise).to(tensor.dtype)
-
-    output = output_of(s, gradients=True)  # without, PyTorch's encoder sets outputs at padding to 0
-    embeddings = [m for m in s.names if isinstance(m, nn.Embedding)]
-    inputs, named = (s.inputs, s.named) if embeddings else with_tensors((s.inputs, s.named), change)
-    with Undo() as hooks:
-        for module in embeddings:
-            hooks.hook(module, "forward", lambda module, inputs, embedded: change(embedded))
-        return relative_difference(output_of(s, gradients=True, inputs=inputs, named=named), output)
-
-
-def output_of(s: Subject, gradients: bool = False, **options: Any) -> Tensor:
-    with torch.set_grad_enabled(gradients):
-        output = main_output(s.run(**options))
-    if output is None:
-        raise Unmeasured("there is no output of two dimensions or more")
-    return output.detach()
-
-
-def measure_noise(s: Subject, output: Tensor) -> None:
+def measure_noise(subject: Subject, output: Tensor) -> None:
     """Adds eval-noise: the difference between two evaluations of one batch with different random numbers."""
-    dropout, sums = LiveDropout(s), NoisySums(s)
-    with Functions(s, dropout, sums):
-        again = output_of(s, seed=20)
+    dropout, sums = LiveDropout(subject), NoisySums(subject)
+    with Functions(subject, dropout, sums):
+        again = output_of(subject, seed=20)
     if again.shape != output.shape:
         raise Unmeasured("two evaluations have outputs of different shapes")
-    s.add("eval-noise", relative_difference(again, output), limit=least_limit(output),
-          where=dropout.text() or some(sums.places) or "output",
-          detail="dropout is at work" if dropout.places else "random numbers are added" if sums.places else "",
-          declared="eval() turns dropout off" if dropout.places else
-          "layers add the same in each evaluation" if sums.places else "")
+    detail, declared = ("dropout is at work", "eval() turns dropout off") if dropout.places else \
+        ("random numbers are added", "layers add the same in each evaluation") if sums.places else ("", "")
+    subject.add_line("eval-noise", relative_difference(again, output), limit=least_limit(output),
+                     where=dropout.text() or some(sums.places) or "output", detail=detail, declared=declared)

@@ -10,72 +10,73 @@ from torch import Tensor, nn
 
 from ..._structure import tensors_in
 from ..._undo import Undo
+from ..run.differences import SAME_SHAPES, add_difference, least_limit, limit_of, output_of
 from ..run.masks import HIDDEN, KEPT, padding_mask
 from ..run.subject import Subject, Unmeasured
 from ..run.tensors import leading, relative_difference, with_tensors
-from .noise import SAME_SHAPES, add_difference, least_limit, limit_of, output_of
 
 SHARED = "a sequence alone has another output even without padding, as with experts of a limited capacity"
 
 
-def measure_padding(s: Subject, output: Tensor) -> None:
+def measure_padding(subject: Subject, output: Tensor) -> None:
     """Adds padding-leak: the change of the output at tokens when the tokens that a mask hides are replaced."""
-    found = padding_mask(s)
+    found = padding_mask(subject)
     if found is None:
-        _measure_padding_of_embeddings(s, output)
+        _measure_padding_of_embeddings(subject, output)
         return
     name, counts = found
     counts = counts.clone()
-    named = dict(s.named)
+    named = dict(subject.named)
     if bool(counts.all()):  # nothing is hidden: hide the end of the first sequence
         counts[0, counts.shape[1] - counts.shape[1] // 4:] = False
         mask = counts if name in KEPT else ~counts
-        named[name] = mask.to(s.named[name].dtype)
-        output = output_of(s, named=named)
+        named[name] = mask.to(subject.named[name].dtype)
+        output = output_of(subject, named=named)
     if bool(counts.all()) or not bool(counts.any()):
         raise Unmeasured("sequences too short to be padded")
-    seen = _of_tokens(counts, output, s)
-    inputs, named = _with_other_padding(s, named, counts)
-    other = output_of(s, inputs=inputs, named=named)
+    seen = _of_tokens(counts, output, subject)
+    inputs, named = _with_other_padding(subject, named, counts)
+    other = output_of(subject, inputs=inputs, named=named)
     difference = relative_difference(other[seen], output[seen])
-    if difference > limit_of(s, difference, output, SAME_SHAPES) and _shares_batch(s):
-        s.leave("padding-leak", SHARED)
+    if difference > limit_of(subject, difference, output, SAME_SHAPES) and _shares_batch(subject):
+        subject.leave_out("padding-leak", SHARED)
         return
-    add_difference(s, "padding-leak", difference, output, SAME_SHAPES, where=name)
+    add_difference(subject, "padding-leak", difference, output, SAME_SHAPES, where=name)
 
 
-def _measure_padding_of_embeddings(s: Subject, output: Tensor) -> None:
+def _measure_padding_of_embeddings(subject: Subject, output: Tensor) -> None:
     """Adds padding-leak for models that derive a mask from padding_idx, or should. Other embeddings at padding must not
     change the rest of the output. If the embedding of padding is 0, which may hide it, the change by more padding is
     measured, too, and the smaller change counts."""
-    padding = _EmbeddedPadding(s)
-    embeddings = [m for m in s.names if isinstance(m, nn.Embedding) and m.padding_idx is not None]
+    padding = _EmbeddedPadding(subject)
+    embeddings = [m for m in subject.names if isinstance(m, nn.Embedding) and m.padding_idx is not None]
     if not embeddings:
         return
     with Undo() as hooks:
         for embedding in embeddings:
             hooks.hook(embedding, "forward", padding)
         # Without gradients PyTorch's encoder sets outputs at padding to 0, but not in training.
-        other = output_of(s, gradients=True)
+        other = output_of(subject, gradients=True)
     if not padding.hidden:
         return
     seen = padding.rest_of(output)
     difference = relative_difference(other[seen], output[seen])
     if difference > least_limit(output) and padding.is_zero:
-        inputs, named = with_tensors((s.inputs, s.named), padding.extend)
-        longer = output_of(s, gradients=True, inputs=inputs, named=named)[tuple(map(slice, output.shape))]
+        inputs, named = with_tensors((subject.inputs, subject.named), padding.extend)
+        longer = output_of(subject, gradients=True, inputs=inputs, named=named)[tuple(map(slice, output.shape))]
         difference = min(difference, relative_difference(longer[seen], output[seen]))
-    add_difference(s, "padding-leak", difference, output, where=padding.where,
-         detail=f"its padding_idx, {padding.index}, ends some sequences")
+    add_difference(subject, "padding-leak", difference, output, where=padding.where,
+                   detail=f"its padding_idx, {padding.index}, ends some sequences")
 
 
 class _EmbeddedPadding:
     """A hook that changes the embeddings of padding: two or more tokens with padding_idx at the end of a sequence. A
     single such token may be a coincidence."""
 
-    def __init__(self, s: Subject) -> None:
-        self._s = s
-        self._given = [t for t in tensors_in((s.inputs, s.named)) if not t.is_floating_point() and t.dim() == 2]
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        given = tensors_in((subject.inputs, subject.named))
+        self._given = [t for t in given if not t.is_floating_point() and t.dim() == 2]
         self.hidden: list[tuple[Tensor, Tensor]] = []  # (index, whether it is padding) of each embedded index
         self.where, self.index, self.is_zero = "", 0, False
 
@@ -88,7 +89,7 @@ class _EmbeddedPadding:
         if not bool(is_padding.any()):
             return None
         self.hidden.append((index, is_padding))
-        self.where, self.index = self._s.names[module], int(module.padding_idx or 0)
+        self.where, self.index = self._subject.names[module], int(module.padding_idx or 0)
         self.is_zero = not bool(module.weight[self.index].any())
         noise = torch.randn(embedded.shape, generator=torch.Generator().manual_seed(5)).to(embedded)
         return embedded + is_padding[..., None] * noise * embedded.square().mean().sqrt()
@@ -116,10 +117,10 @@ def _is_same(a: Tensor, b: Tensor) -> bool:
     return a.shape == b.shape and a.device == b.device and torch.equal(a, b)
 
 
-def _of_tokens(counts: Tensor, output: Tensor, s: Subject) -> Any:
+def _of_tokens(counts: Tensor, output: Tensor, subject: Subject) -> Any:
     """Returns a selection of the outputs to compare. It selects all outputs of a decoder, and all if there is one per
     sequence."""
-    if output.dim() < 3 or any("decoder" in name for name in s.named):
+    if output.dim() < 3 or any("decoder" in name for name in subject.named):
         return slice(None)
     if leading(output) == tuple(counts.shape):
         return counts.to(output.device)
@@ -128,7 +129,7 @@ def _of_tokens(counts: Tensor, output: Tensor, s: Subject) -> Any:
     return slice(None)
 
 
-def _with_other_padding(s: Subject, named: dict[str, Any],
+def _with_other_padding(subject: Subject, named: dict[str, Any],
                         counts: Tensor) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Returns the batch with other values at the hidden tokens of the input that the mask belongs to."""
     changed = False
@@ -149,7 +150,7 @@ def _with_other_padding(s: Subject, named: dict[str, Any],
         hidden = ~where.to(x.device)
         return torch.where(hidden[(...,) + (None,) * (x.dim() - 2)], other, x)
 
-    inputs = tuple(change(x) for x in s.inputs)
+    inputs = tuple(change(x) for x in subject.inputs)
     masks = set(KEPT + HIDDEN) | {"labels"}
     named = {key: x if key in masks else change(x) for key, x in named.items()}
     if not changed:
@@ -160,20 +161,20 @@ def _with_other_padding(s: Subject, named: dict[str, Any],
 # -- Sequences alone --
 
 
-def measure_alone(s: Subject, output: Tensor) -> None:
+def measure_alone(subject: Subject, output: Tensor) -> None:
     """Adds "alone", which the rule batch-leak judges: the difference between the output of the longest sequence in a
     padded batch and its output alone. It shows a mask that is applied to other sequences."""
-    found = padding_mask(s)
-    if found is None or bool(found[1].all()) or len(found[1]) < 2 or len(output) != len(found[1]) or _is_noisy(s):
+    found = padding_mask(subject)
+    if found is None or bool(found[1].all()) or len(found[1]) < 2 or len(output) != len(found[1]) or _is_noisy(subject):
         return
-    difference = _difference_alone(s, s.named, output, found[1])
-    if difference > limit_of(s, difference, output) and _shares_batch(s):
-        s.leave("batch-leak", SHARED)
+    difference = _difference_alone(subject, subject.named, output, found[1])
+    if difference > limit_of(subject, difference, output) and _shares_batch(subject):
+        subject.leave_out("batch-leak", SHARED)
         return
-    add_difference(s, "alone", difference, output, where=found[0])
+    add_difference(subject, "alone", difference, output, where=found[0])
 
 
-def _difference_alone(s: Subject, named: dict[str, Any], output: Tensor, kept: Tensor, copies: int = 1) -> float:
+def _difference_alone(subject: Subject, named: dict[str, Any], output: Tensor, kept: Tensor, copies: int = 1) -> float:
     """Returns the difference between the longest sequence in its batch, or in a batch of its copies, and alone."""
     count, first = len(kept), int(kept.sum(1).argmax())
     if count == kept.shape[1]:
@@ -184,8 +185,8 @@ def _difference_alone(s: Subject, named: dict[str, Any], output: Tensor, kept: T
         return torch.cat([tensor[first:first + 1]] * times) if is_batch else tensor
 
     def of(times: int) -> Tensor:
-        inputs, cut_named = with_tensors((s.inputs, named), lambda tensor: cut(tensor, times))
-        return output_of(s, inputs=inputs, named=cut_named)
+        inputs, cut_named = with_tensors((subject.inputs, named), lambda tensor: cut(tensor, times))
+        return output_of(subject, inputs=inputs, named=cut_named)
 
     alone = of(1)
     if alone.shape != output[:1].shape:
@@ -195,31 +196,31 @@ def _difference_alone(s: Subject, named: dict[str, Any], output: Tensor, kept: T
     return max(relative_difference(alone[0][seen], other[seen]) for other in others)
 
 
-def _shares_batch(s: Subject) -> bool:
+def _shares_batch(subject: Subject) -> bool:
     """Returns whether sequences of a batch affect each other without a mask. A sequence alone then differs from the
     same one in a batch where the mask hides nothing, or from a batch of its copies. Experts with a limited capacity are
     an example. Then the mask is not the cause of a difference."""
-    if s.shares_batch is None:
+    if subject.shares_batch is None:
         try:
-            s.shares_batch = _measure_sharing(s)
+            subject.shares_batch = _measure_sharing(subject)
         except Exception:  # an inverted mask hides all tokens here, which some kernels refuse
-            s.shares_batch = False
-    return s.shares_batch
+            subject.shares_batch = False
+    return subject.shares_batch
 
 
-def _measure_sharing(s: Subject) -> bool:
-    found = padding_mask(s)
-    if found is None or len(found[1]) < 2 or _is_noisy(s):
+def _measure_sharing(subject: Subject) -> bool:
+    found = padding_mask(subject)
+    if found is None or len(found[1]) < 2 or _is_noisy(subject):
         return False
     name, kept = found
     mask = torch.ones_like(kept) if name in KEPT else torch.zeros_like(kept)
-    named = {**s.named, name: mask.to(s.named[name].dtype)}
-    whole = output_of(s, named=named)
-    limit = limit_of(s, math.inf, whole)
+    named = {**subject.named, name: mask.to(subject.named[name].dtype)}
+    whole = output_of(subject, named=named)
+    limit = limit_of(subject, math.inf, whole)
     return len(whole) == len(kept) and (
-        _difference_alone(s, named, whole, torch.ones_like(kept)) > limit
-        or _difference_alone(s, s.named, whole, kept, len(kept)) > limit)
+        _difference_alone(subject, named, whole, torch.ones_like(kept)) > limit
+        or _difference_alone(subject, subject.named, whole, kept, len(kept)) > limit)
 
 
-def _is_noisy(s: Subject) -> bool:
-    return any(line["check"] == "eval-noise" and line["value"] > line["limit"] for line in s.lines)
+def _is_noisy(subject: Subject) -> bool:
+    return any(line["check"] == "eval-noise" and line["value"] > line["limit"] for line in subject.lines)

@@ -11,6 +11,7 @@ from .subject import Subject
 DROPOUTS = {"dropout", "dropout_", "feature_dropout", "alpha_dropout", "dropout1d", "dropout2d"}
 PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum", "__matmul__", "__rmatmul__"}
 SOFTMAX = {"softmax", "_softmax"}
+SUMS = {"add", "add_", "__add__", "__radd__", "__iadd__"}
 
 
 class FunctionCheck:
@@ -18,14 +19,14 @@ class FunctionCheck:
 
     checks = ""  # the names of its checks, which are left out after an error
 
-    def __init__(self, s: Subject) -> None:
-        self._s = s
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
         """Inspects a call of a function, by the function's name, when it has returned its result."""
         raise NotImplementedError
 
-    def add(self) -> None:
+    def add_lines(self) -> None:
         """Adds the lines of the profile when the forward has ended."""
 
 
@@ -35,9 +36,9 @@ class Functions(TorchFunctionMode):
     Exceptions of watchers do not stop the model. The first one of each is listed as left out, for its `checks`.
     """
 
-    def __init__(self, s: Subject, *watchers: FunctionCheck) -> None:
+    def __init__(self, subject: Subject, *watchers: FunctionCheck) -> None:
         super().__init__()
-        self._s, self._watchers = s, watchers
+        self._subject, self._watchers = subject, watchers
         self._errors: dict[FunctionCheck, Exception] = {}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -53,7 +54,7 @@ class Functions(TorchFunctionMode):
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)
         for watch, reason in self._errors.items():
-            self._s.leave(watch.checks, reason)
+            self._subject.leave_out(watch.checks, reason)
 
 
 def argument(args: tuple[Any, ...], kwargs: dict[str, Any], index: int, name: str) -> Any:

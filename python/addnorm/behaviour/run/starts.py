@@ -18,14 +18,14 @@ class Starts:
     """Records, in one forward, the lists of layers whose first layer reads equal tokens. Until another input
     distinguishes the tokens, their values are equal whatever queries and keys are."""
 
-    def __init__(self, s: Subject) -> None:
-        self._s = s
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
         self._is_equal: dict[str, bool] = {}  # list → whether its first layer reads equal tokens
         self._first: dict[str, str] = {}  # layer → its first sublayer with a matrix
 
     def enter(self, module: nn.Module, inputs: tuple[Any, ...]) -> None:
-        name = self._s.names[module]
-        layer = self._s.layer_of(name)
+        name = self._subject.names[module]
+        layer = self._subject.layer_of(name)
         if not layer:
             return
         x = next((t for t in tensors_in(inputs) if t.is_floating_point() and t.dim() > 2), None)
@@ -39,7 +39,7 @@ class Starts:
 
     def is_equal(self, place: str) -> bool:
         """Returns whether a place is in a list of layers that starts from equal tokens."""
-        layer = self._s.layer_of(place)
+        layer = self._subject.layer_of(place)
         return bool(layer) and self._is_equal.get(parent_of(layer), False)
 
     def idle(self) -> set[str]:

@@ -1,8 +1,8 @@
-"""The structure of a model: its linear maps and the places of its parameters."""
+"""The structure of a model: its linear maps, the places of its parameters, and the entries of its configuration."""
 
 from __future__ import annotations
 
-from typing import Iterator
+from typing import Any, Iterator
 
 from torch import nn
 
@@ -19,3 +19,13 @@ def places_of(name: str) -> Iterator[str]:
     while name:
         yield name
         name = parent_of(name)
+
+
+def entries(config: Any, depth: int = 3) -> Iterator[tuple[str, Any]]:
+    """Yields the entries of a configuration, those of configurations in it, and each item of a list."""
+    for name, value in (config if isinstance(config, dict) else getattr(config, "__dict__", {})).items():
+        for item in value if isinstance(value, (list, tuple)) else (value,):
+            key = str(name)
+            yield key, item
+            if depth > 0 and key.endswith("config"):
+                yield from entries(item, depth - 1)

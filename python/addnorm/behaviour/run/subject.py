@@ -73,7 +73,6 @@ class Subject:
         self.shares_batch: bool | None = None  # whether sequences affect each other without a mask, if measured
         self._opaque: set[nn.Module] = set()
         self.lines: list[Line] = []
-        self.of_odd_size: set[str] = set()  # parameters that initial-size names, which size-odd leaves out
         self.left_out: list[dict[str, str]] = []
         self._layers = _layer_paths(model)
         self._modes = [(module, module.training) for module in model.modules()]
@@ -81,11 +80,11 @@ class Subject:
 
     # -- Results --
 
-    def add(self, check: str, value: float, *, limit: float | None = None, where: str = "", detail: str = "",
-            declared: str = "") -> None:
+    def add_line(self, check: str, value: float, *, limit: float | None = None, where: str = "", detail: str = "",
+                 declared: str = "") -> None:
         """Adds a line to the profile. A value that is not finite cannot be judged, and is left out."""
         if not math.isfinite(value):
-            self.leave(check, "the model's values are not finite")
+            self.leave_out(check, "the model's values are not finite")
             return
         line: Line = {"step": 0, "check": check, "value": float(value)}
         if limit is not None:
@@ -98,7 +97,7 @@ class Subject:
             line["declared"] = declared
         self.lines.append(line)
 
-    def leave(self, where: str, why: Any) -> None:
+    def leave_out(self, where: str, why: Any) -> None:
         text = str(why).strip().split("\n")[0] or type(why).__name__
         self.left_out.append({"where": where, "why": text})
 
@@ -109,7 +108,7 @@ class Subject:
         try:
             yield
         except Exception as error:
-            self.leave(where, error)
+            self.leave_out(where, error)
 
     # -- Layers --
 
@@ -179,19 +178,19 @@ class Subject:
         return inspect.signature(self.model.forward).parameters
 
 
-def cover(s: Subject, names: Iterable[str], among: Iterable[str]) -> list[str]:
+def cover(subject: Subject, names: Iterable[str], among: Iterable[str]) -> list[str]:
     """Returns the fewest modules and parameters that cover the names. A module replaces its parameters if all of them
     are in `among`."""
     count = Counter(place for name in among for place in places_of(name))
     return list(dict.fromkeys(
-        [place for place in places_of(name) if count[place] == s.sizes[place]][-1] for name in names))
+        [place for place in places_of(name) if count[place] == subject.sizes[place]][-1] for name in names))
 
 
-def owner_of(s: Subject, name: str) -> nn.Module:
+def owner_of(subject: Subject, name: str) -> nn.Module:
     """Returns the module whose forward uses a parameter. nn.MultiheadAttention uses its projection's."""
     place = parent_of(name)
-    around = s.model.get_submodule(parent_of(place))
-    return around if isinstance(around, nn.MultiheadAttention) else s.model.get_submodule(place)
+    around = subject.model.get_submodule(parent_of(place))
+    return around if isinstance(around, nn.MultiheadAttention) else subject.model.get_submodule(place)
 
 
 @contextlib.contextmanager

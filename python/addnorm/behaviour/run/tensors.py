@@ -10,6 +10,8 @@ from torch import Tensor
 
 from ..._structure import entry, tensors_in
 
+MOST_VALUES = 2**18  # number of values that multiple() compares
+
 
 def with_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
     """Returns the nest of tuples, lists and dictionaries with changed tensors and all other values unchanged."""
@@ -51,3 +53,17 @@ def relative_difference(a: Tensor, b: Tensor) -> float:
 
 def is_16_bit(tensor: Tensor | None) -> bool:
     return tensor is not None and tensor.dtype in (torch.float16, torch.bfloat16)
+
+
+def multiple(scores: Tensor, product: Tensor) -> float | None:
+    """Returns c if scores = c·product in all entries of some rows that no mask hides, else None."""
+    scores, product = (t.detach().reshape(-1, t.shape[-1]) for t in (scores, product))
+    stride = 1 + scores.numel() // MOST_VALUES
+    scores, product = scores[::stride], product[::stride]
+    visible = torch.isfinite(scores) & (scores > -1e4)
+    y, x = scores[visible].double(), product[visible].double()
+    if not len(y) or not x.square().sum() > 0:
+        return None
+    factor = float((x * y).sum() / x.square().sum())
+    is_multiple = math.isfinite(factor) and bool((y - factor * x).norm() < 0.01 * y.norm())
+    return factor if is_multiple else None

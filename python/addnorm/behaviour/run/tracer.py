@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from ..._structure import entry, tensors_in
 from ..._undo import Undo
-from ..parameters.targets import Targets
-from ..run.subject import Subject, Unmeasured
-from ..run.tensors import leading, main_output
+from .subject import Subject, Unmeasured
+from .targets import Targets
+from .tensors import leading, main_output
 
 # Limits of a share. Rounding leaves 1e-6 where values cancel, as in convolutions by Fourier transforms.
 LIMIT, LIMIT_16_BIT = 1e-5, 1e-3
@@ -70,8 +70,8 @@ class _Boundary(torch.autograd.Function):
 class Tracer:
     """Puts boundaries around modules while a forward runs, and stores the energy of gradients that pass them."""
 
-    def __init__(self, s: Subject) -> None:
-        self._s, self._cuts = s, False
+    def __init__(self, subject: Subject) -> None:
+        self._subject, self._cuts = subject, False
         self._anchor: Tensor | None = None  # a leaf behind every boundary
         self._anchors: list[Tensor] = []
         self._is_outermost: dict[nn.Module, bool] = {}
@@ -112,7 +112,7 @@ class Tracer:
         return inputs if named is None else (inputs, named)
 
     def _leave(self, module: nn.Module, inputs: Any, output: Any) -> Any:
-        self._is_outermost[module] = not any(m in self._hooked for m in self._s.runs[-1].inside[:-1])
+        self._is_outermost[module] = not any(m in self._hooked for m in self._subject.runs[-1].inside[:-1])
         passes = functools.partial(self._pass_out, module)
         if type(output) is tuple and output:
             return (self._mark(output[0], passes), *output[1:])
@@ -123,18 +123,18 @@ class Tracer:
 
     def forward(self, watch: Sequence[Callable[..., None]] = ()) -> None:
         """Runs one evaluation with boundaries at stages and inputs."""
-        s = self._s
-        inner = list(s.names)[1:]
+        subject = self._subject
+        inner = list(subject.names)[1:]
         self._hooked = {m for m in inner if isinstance(m, nn.RNNBase) or list(m.children()) or _calls_functions(m)}
         with Undo() as hooks:
             for module in inner:
                 if type(module) is nn.Embedding:
                     hooks.hook(module, "forward", self._embed)
-            hooks.hook(s.model, "forward_pre", self._read, self._read)
+            hooks.hook(subject.model, "forward_pre", self._read, self._read)
             for module in self._hooked:
                 hooks.hook(module, "forward_pre", self._enter, self._enter)
                 hooks.hook(module, "forward", self._leave)
-            output = s.run(watch=watch)
+            output = subject.run(watch=watch)
         self.output, self.has_logits = main_output(output), entry(output, "logits") is not None
 
     # Backward
@@ -169,7 +169,7 @@ class Tracer:
         output = self.output
         if output is None or not output.requires_grad:
             raise Unmeasured("the output has no gradient")
-        self.focus = _focus(output, targets, self._s)
+        self.focus = _focus(output, targets, self._subject)
         start = output[self.focus.at].float()
         direction = torch.randn(start.shape, generator=torch.Generator().manual_seed(1))
         scalar = (start * direction.to(start.device)).sum()
@@ -179,23 +179,22 @@ class Tracer:
         self.output = output.detach()
 
 
-def _focus(output: Tensor, targets: Targets | None, s: Subject) -> Focus:
+def _focus(output: Tensor, targets: Targets | None, subject: Subject) -> Focus:
     """Returns a token in the middle of the output, with tokens before and after it."""
     shape = leading(output) if output.dim() > 2 else leading(output)[:1]
     if output.dim() > 3 or not shape or output.numel() == 0:
         raise Unmeasured(f"an output of shape {tuple(output.shape)} has no tokens")
     if len(shape) == 1 and not any(t.shape[0] == shape[0] and t.dim() > 1 + t.is_floating_point()
-                                   for t in tensors_in((s.inputs, s.named)) if t.dim()):
+                                   for t in tensors_in((subject.inputs, subject.named)) if t.dim()):
         raise Unmeasured("the batch has no dimension of sequences, or another one than the output")
     if max(shape) < 2:
         raise Unmeasured("one token of one sequence")
-    return Focus(shape, _asked_token(shape, targets, s) or tuple(n // 2 for n in shape))
+    return Focus(shape, _asked_token(shape, targets, subject) or tuple(n // 2 for n in shape))
 
 
-def _asked_token(shape: tuple[int, ...], targets: Targets | None,
-                 s: Subject) -> tuple[int, ...] | None:
+def _asked_token(shape: tuple[int, ...], targets: Targets | None, subject: Subject) -> tuple[int, ...] | None:
     """Returns a token with a target of the loss in the longest sequence, which has the least padding, or None."""
-    mask = s.named.get("attention_mask")
+    mask = subject.named.get("attention_mask")
     kept = mask if isinstance(mask, Tensor) and tuple(mask.shape) == shape else torch.ones(shape)
     asked = kept.cpu() > 0
     if targets is not None and tuple(targets.where.shape) == shape:

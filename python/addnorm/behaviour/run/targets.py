@@ -1,15 +1,15 @@
-"""The targets of a loss that is a cross-entropy of the logits, and initial-loss."""
+"""The targets of a loss that is a cross-entropy of the logits."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..._structure import tensors_in
-from ..run.subject import Subject
 from .gradients import Gradients
+from .subject import Subject
 
 
 class Targets(NamedTuple):
@@ -20,26 +20,26 @@ class Targets(NamedTuple):
     where: Tensor  # by sequence and token: whether there is a target
 
 
-def predicted_tokens(g: Gradients) -> tuple[Tensor, Tensor] | None:
+def predicted_tokens(gradients: Gradients) -> tuple[Tensor, Tensor] | None:
     """Returns (targets, where there is one) if the loss is a cross-entropy of the logits, else None. The gradient of a
     cross-entropy is softmax − onehot, which is negative only at the target."""
-    if g.by_logits is None or g.logits is None or g.by_logits.dim() != 3:
+    if gradients.by_logits is None or gradients.logits is None or gradients.by_logits.dim() != 3:
         return None
     # One sequence at a time: logits are large.
-    negative = torch.stack([(rows < 0).sum(-1) for rows in g.by_logits])
-    has_target = torch.stack([(rows != 0).any(-1) for rows in g.by_logits])
-    if not has_target.any() or not (negative[has_target] == 1).all() or g.by_logits.shape[-1] < 3:
+    negative = torch.stack([(rows < 0).sum(-1) for rows in gradients.by_logits])
+    has_target = torch.stack([(rows != 0).any(-1) for rows in gradients.by_logits])
+    if not has_target.any() or not (negative[has_target] == 1).all() or gradients.by_logits.shape[-1] < 3:
         return None
-    return g.by_logits.argmin(-1), has_target
+    return gradients.by_logits.argmin(-1), has_target
 
 
-def next_token_targets(s: Subject, g: Gradients) -> Targets | None:
+def next_token_targets(subject: Subject, gradients: Gradients) -> Targets | None:
     """Returns the targets of the loss if they are the next tokens of an input, else None."""
-    found = predicted_tokens(g)
+    found = predicted_tokens(gradients)
     if found is None:
         return None
     targets, has_target = found
-    for tokens in tensors_in((s.inputs, s.named)):
+    for tokens in tensors_in((subject.inputs, subject.named)):
         if tokens.is_floating_point() or tokens.shape != targets.shape or not has_target.any():
             continue
         for time in (1, 0):
@@ -52,16 +52,3 @@ def next_token_targets(s: Subject, g: Gradients) -> Targets | None:
             if known.any() and follows.float().mean() > 0.95 and repeats.float().mean() < 0.5:
                 return Targets(time, tokens, has_target)
     return None
-
-
-def measure_initial_loss(s: Subject, g: Gradients) -> None:
-    """Adds initial-loss: the loss and ln V, if the loss is the mean cross-entropy of V logits."""
-    found = predicted_tokens(g)
-    if found is None or g.logits is None:
-        return
-    targets, has_target = found
-    logits = g.logits.detach()[has_target].float()
-    entropy = nn.functional.cross_entropy(logits, targets[has_target])
-    if abs(float(entropy) - g.loss) < 0.01 * abs(g.loss):
-        s.add("initial-loss", g.loss, limit=float(torch.tensor(logits.shape[-1]).log()),
-              where="loss", detail=f"{logits.shape[-1]} classes")

@@ -10,19 +10,19 @@ from torch import Tensor
 
 from ..._sharded import local_part
 from ..._undo import Undo
-from ..run.subject import Subject, Unmeasured
-from ..run.tensors import main_output, rms
+from .subject import Subject, Unmeasured
+from .tensors import main_output, rms
 
 
 class Gradients:
     """The gradients of the loss, in the mode that the caller has set, or in evaluation."""
 
-    def __init__(self, s: Subject, watch: Sequence[Callable[..., None]] = (), evaluate: bool = False) -> None:
-        self._s = s
-        self.trained = {n: p for n, p in s.parameters.items() if p.requires_grad}
-        output = s.run(evaluate=evaluate, watch=watch)
-        self.calls = s.runs[-1]
-        loss = s.loss(output)
+    def __init__(self, subject: Subject, watch: Sequence[Callable[..., None]] = (), evaluate: bool = False) -> None:
+        self._subject = subject
+        self.trained = {n: p for n, p in subject.parameters.items() if p.requires_grad}
+        output = subject.run(evaluate=evaluate, watch=watch)
+        self.calls = subject.runs[-1]
+        loss = subject.loss(output)
         self.loss = float(loss.detach())
         logits = main_output(output)
         has_logits = logits is not None and logits.requires_grad
@@ -47,7 +47,7 @@ class Gradients:
         self.missing = {name for name, size in self.sizes.items() if size is None}
         self._by_name: dict[str, list[str]] = defaultdict(list)
         for name in self.trained:
-            self._by_name[s.of_all_layers(name)].append(name)
+            self._by_name[subject.of_all_layers(name)].append(name)
 
     def _keep_size(self, name: str, gradient: Tensor) -> None:
         self.sizes[name] = rms(gradient)
@@ -57,4 +57,4 @@ class Gradients:
 
     def counterparts(self, name: str) -> list[str]:
         """Returns the parameters of the same name in other layers that have a gradient."""
-        return [n for n in self._by_name[self._s.of_all_layers(name)] if n not in self.missing]
+        return [n for n in self._by_name[self._subject.of_all_layers(name)] if n not in self.missing]
