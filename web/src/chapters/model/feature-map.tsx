@@ -9,7 +9,7 @@ import { tint } from '../../ui/tint';
 import { EDGE } from './plot';
 import { ranked } from './words';
 
-const ROW = 24;
+const ROW = 21;
 const SIDE = 88; // space for the row names
 const HEAD = 26;
 const FOOT = 34;

@@ -60,7 +60,7 @@ export function NextBytes({ whole, without, skipped }: NextBytesProps) {
 
 /** The top of the bars: below the names if there are several networks. */
 const topOf = ({ length }: readonly Chances[]) => EDGE + (length > 1 ? 1.5 * LINE : 0);
-const pitchOf = ({ length }: readonly Chances[]) => 8 + PITCH * length;
+const pitchOf = ({ length }: readonly Chances[]) => 6 + PITCH * length;
 
 interface BarsProps {
   bytes: readonly number[];
@@ -82,7 +82,7 @@ function Bars({ bytes, networks, width }: BarsProps) {
             {byteName(byte)}
           </Label>
           {networks.map(({ name, colour, next }, k) => (
-            <g key={name} transform={`translate(0 ${4 + PITCH * k})`}>
+            <g key={name} transform={`translate(0 ${3 + PITCH * k})`}>
               <rect class="bar" width={Math.max(1, x(next[byte]))} height={BAR} fill={colour} />
               <Label at={[x(next[byte]) + 6, BAR / 2]} anchor="start">
                 {chance(next[byte])}

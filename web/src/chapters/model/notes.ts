@@ -6,6 +6,7 @@ export const notes = [
   t`Look for the bright columns: single features that are much larger than the rest. They do not exist at layer 0; they appear by layer 2, and change at the end.`,
   t`Each dot is one γ. All began at 1. Ask what a γ near 0 means for that feature.`,
   t`Let the audience guess which layer is needed most. Then show the bars.`,
+  t`Ask where the first token’s largest feature appears and where it goes. Then look for the same layers in the chart of γ.`,
 ];
 
 import { t } from '../../language/text';

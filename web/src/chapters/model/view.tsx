@@ -16,6 +16,7 @@ import { Continuation, NextBytes } from './next-bytes';
 import { ATTENTION, FEED_FORWARD } from './plot';
 import { PromptList } from './prompt-list';
 import { problem, read, type Shown, shown } from './reading';
+import { RealModel } from './real-model';
 import { Skipping } from './skipping';
 import { PROMPTS, state } from './state';
 import './style.css';
@@ -39,6 +40,7 @@ export function SmallModel() {
         </Trans>
       </p>
       {networkMissing === '' ? <Prompted /> : <p>{networkMissing}</p>}
+      <RealModel />
     </div>
   );
 }
@@ -54,7 +56,7 @@ function Prompted() {
         <Results {...shown.value} />
       ) : (
         problem.value === '' && (
-          <Wait height={[4045, 2570, 2570]}>{t`The network is being loaded.`}</Wait>
+          <Wait height={[3850, 2425, 2425]}>{t`The network is being loaded.`}</Wait>
         )
       )}
     </>
@@ -122,7 +124,6 @@ function Growth({ reading }: { reading: PromptReading }) {
         </Trans>{' '}
         {priceWords(reading)}
       </p>
-      <PromptList />
       <div class="charts">
         <LineChart
           name={t`Size of the stream and of its branches`}
@@ -134,6 +135,7 @@ function Growth({ reading }: { reading: PromptReading }) {
             { name: t`Branch`, colour: 'var(--branch)', values: branch },
           ]}
           atLeast={[0, 0]}
+          height={240}
         />
         <LineChart
           name={t`Each branch, as a share of the stream`}
@@ -145,6 +147,7 @@ function Growth({ reading }: { reading: PromptReading }) {
             { name: FEED_FORWARD.name, colour: FEED_FORWARD.colour, dash: '6 4', values: every(1) },
           ]}
           logarithmic
+          height={240}
         />
       </div>
     </>
