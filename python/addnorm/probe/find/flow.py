@@ -15,7 +15,7 @@ from .operators import BIASED, FUSED_ATTENTION, LINEAR, PRODUCT, SHAPED_LIKE, SO
 from .parts import Linear, Place
 from .paths import in_order, peel
 from .sums import SumFinder
-from .values import STREAM, Branches, StreamValues, is_number
+from .values import STREAM, BranchIds, StreamValues, is_number
 
 
 class Flow:
@@ -73,7 +73,7 @@ class Flow:
     def _take_op(self, op: Op) -> None:
         if not op.outputs or op.name in SHAPED_LIKE:
             return
-        inputs = [v for v in op.inputs if self.values.branches_of(v) is not None]
+        inputs = [v for v in op.inputs if self.values.depends_on_stream(v)]
         outputs = [v for v in op.outputs if v.alias_of is None and is_number(v.tensor)]
         if not inputs or not outputs:
             return
@@ -81,51 +81,51 @@ class Flow:
             self.values.readers.setdefault(value.root, []).append(op)
         linear = self._linear(op, inputs)
         if linear is not None:
-            branches = self._run_linear(linear)
+            ids = self._run_linear(linear)
         elif self._add(op, inputs, outputs[0]):
             return
         else:
-            branches = self._join(op, inputs)
+            ids = self._join(op, inputs)
         for value in outputs:
-            self.values.mark(value, branches)
+            self.values.mark(value, ids)
         if linear is None:
             self.norms.take(op, inputs, outputs)
 
-    def _join(self, op: Op, inputs: List[Value]) -> Branches:
+    def _join(self, op: Op, inputs: List[Value]) -> BranchIds:
         """Processes an operator other than a linear map or a sum: joins the branches that it reads. Returns the
-        branches of its output."""
-        branches = self.values.union_of(inputs)
-        self._note_mixing(op, inputs, branches)
+        ids of its output's branches."""
+        ids = self.values.ids_of_any(inputs)
+        self._note_mixing(op, inputs, ids)
         self.sums.excuse_difference(op, inputs)
         is_sum = op.name == "add" and all(map(self.values.has_stream_shape, inputs))
-        return frozenset([self.values.join(branches)]) if len(branches) > 1 and not is_sum else branches
+        return frozenset([self.values.join(ids)]) if len(ids) > 1 and not is_sum else ids
 
     def _linear(self, op: Op, inputs: List[Value]) -> Optional[Linear]:
         if op.name not in LINEAR:
             return None
         weights = [v for v in op.inputs if v.parameter and v.tensor.dim() > 1
-                   and self.values.branches_of(v) is None]
+                   and not self.values.depends_on_stream(v)]
         if not weights:
             return None
         weight = weights[-1]
         read = next((v for v in inputs if v is not op.inputs[0]), inputs[0]) if op.name in BIASED else inputs[0]
         return Linear(op, str(weight.parameter), not weight.is_flipped, read, op.outputs[0])
 
-    def _run_linear(self, linear: Linear) -> Branches:
-        branches = self.values.branches_of(linear.input) or STREAM
-        if not branches and self._rejoins(linear):
+    def _run_linear(self, linear: Linear) -> BranchIds:
+        ids = self.values.ids_of(linear.input)
+        if not ids and self._rejoins(linear):
             return STREAM
         self.linears.append(linear)
-        if branches and self._has_ended(branches, linear):
-            self.sums.end_without_stream(linear.input, branches)
-            branches = STREAM
-        elif all(branch.place.layer != self.values.place.layer for branch in self.values.branches_numbered(branches)):
-            branches = STREAM  # values that layers pass on beside the stream, for example router logits
-        if not branches:
-            branches = self.values.begin_branch(linear.op.order)
-        number = self.values.join(branches)
-        self.values.branch(number).linears.append(linear)
-        return frozenset([number])
+        if ids and self._has_ended(ids, linear):
+            self.sums.end_without_stream(linear.input, ids)
+            ids = STREAM
+        elif all(branch.place.layer != self.values.place.layer for branch in self.values.branches_with(ids)):
+            ids = STREAM  # values that layers pass on beside the stream, for example router logits
+        if not ids:
+            ids = self.values.begin_branch(linear.op.order)
+        id = self.values.join(ids)
+        self.values.branch_with(id).linears.append(linear)
+        return frozenset([id])
 
     def _rejoins(self, linear: Linear) -> bool:
         """Whether a layer begins with a linear map from the concatenation of stream and skip to the stream, as in a
@@ -134,21 +134,21 @@ class Flow:
         return stands_in_layer and linear.input.tensor.numel() > self.x.tensor.numel() and \
             linear.input.shape[:-1] == linear.output.shape[:-1] and self.values.has_stream_shape(linear.output)
 
-    def _note_mixing(self, op: Op, inputs: List[Value], branches: Branches) -> None:
+    def _note_mixing(self, op: Op, inputs: List[Value], ids: BranchIds) -> None:
         """Marks the branches in which an operator mixes tokens: products of activations, and attention."""
         is_fused = op.name.startswith(FUSED_ATTENTION)
         # Learned latents are parameters that count as part of the stream.
-        made = [v for v in op.inputs if not v.parameter or self.values.branches_of(v) is not None]
+        made = [v for v in op.inputs if not v.parameter or self.values.depends_on_stream(v)]
         is_product = op.name in PRODUCT and len(made) > 1
-        if not branches or not (is_fused or is_product or op.name in SOFTMAX):
+        if not ids or not (is_fused or is_product or op.name in SOFTMAX):
             return
         if not is_fused and not is_product:
-            branch = self.values.branches_numbered(branches)[0]
+            branch = self.values.branches_with(ids)[0]
             dim = op.argument("dim")
             if branch.is_attention and dim in (-1, inputs[0].tensor.dim() - 1):
                 branch.scores.append(op)
             return
-        branch = self.values.branch(self.values.join(branches))
+        branch = self.values.branch_with(self.values.join(ids))
         branch.mixed_at = op.order
         if is_fused:
             branch.scores.append(op)
@@ -159,27 +159,27 @@ class Flow:
         """Returns whether an operator adds branches to the stream."""
         return self.sums.add(op, inputs, total)
 
-    def _has_ended(self, branches: Branches, linear: Linear) -> bool:
+    def _has_ended(self, ids: BranchIds, linear: Linear) -> bool:
         """Whether a linear map reads the output of complete branches directly, without a sum between them."""
         if not self.values.has_stream_shape(linear.input):
             return False
         module = parent_of(linear.weight)
         last = self._peeled(in_order(self._peeled(linear.input))).root.op
         return all(branch.place.layer != self.values.place.layer or branch.has_ended_before(module, last)
-                   for branch in self.values.branches_numbered(branches))
+                   for branch in self.values.branches_with(ids))
 
     def _peeled(self, value: Value) -> Value:
         return peel(value, self.values, self.norms)[-1][0]
 
     def end(self, output: Value) -> None:
         """Ends the branches of a model output that were not added to the stream."""
-        open_ones = self.values.open_ones(self.values.branches_of(output) or STREAM)
+        open_ones = self.values.open_ones(self.values.ids_of(output))
         if open_ones and self.values.has_stream_shape(output):
             self.sums.end_without_stream(output, open_ones)
 
     def end_layer(self, outputs: Sequence[Value]) -> None:
         """Ends a branch that the last layer returns instead of a sum, if the branch reads a norm's output."""
         for output in outputs if not any(map(self.values.has_stream, outputs)) else ():
-            reads = [branch.linears[0].input for branch in self.values.list_branches(output)]
+            reads = [branch.linears[0].input for branch in self.values.branches_of(output)]
             if all(self.norms.at(in_order(read)) for read in reads):
                 self.end(output)

@@ -10,7 +10,7 @@ from .flow import Flow
 from .lanes import MOST, Fit, count_lanes, fit_sum, has_axis_beside, lanes_of
 from .parts import FittedLanes, Linear, Sum
 from .paths import as_row, bottlenecks
-from .values import STREAM, Branches
+from .values import STREAM, BranchIds
 
 EXPLAINED = 0.03  # the largest relative residual of a sum; 16 bits leave some percent if lanes are nearly equal
 CARRIED = 0.02  # the least share of the largest lane that counts as a carry
@@ -123,7 +123,7 @@ class LaneFlow(Flow):
 
     def carries_stream(self, value: Value) -> bool:
         self._end_written_lanes(value)
-        return super().carries_stream(value) or self.values.branches_of(value) is not None and self.is_state(value)
+        return super().carries_stream(value) or self.values.depends_on_stream(value) and self.is_state(value)
 
     # -- One operator --
 
@@ -135,19 +135,19 @@ class LaneFlow(Flow):
     def _end_written_lanes(self, value: Value) -> None:
         """Ends a site whose branch was written into the lanes one by one."""
         root = value.root
-        if root.op is None or root.op.name != "view" or self.values.branches_of(root) is not None:
+        if root.op is None or root.op.name != "view" or self.values.depends_on_stream(root):
             return
-        if any(self.values.branches_of(v) is not None for v in root.op.inputs):
-            self.values.mark(root, self.values.union_of(root.op.inputs))
+        if any(map(self.values.depends_on_stream, root.op.inputs)):
+            self.values.mark(root, self.values.ids_of_any(root.op.inputs))
             self._end_in_lanes(value)
 
     def _linear(self, op: Op, inputs: List[Value]) -> Optional[Linear]:
         linear = super()._linear(op, inputs)
         if linear is None or mixes_lanes(linear, self.lanes):
             return None
-        if self.values.branches_of(linear.input):
+        if self.values.ids_of(linear.input):
             self._end_unended(linear)
-        if self.values.branches_of(linear.input):
+        if self.values.ids_of(linear.input):
             return linear
         if is_small(linear) or self._reads_lanes(linear.input):
             return None
@@ -165,9 +165,9 @@ class LaneFlow(Flow):
                 return value.root is self.state.root
         return True
 
-    def _note_mixing(self, op: Op, inputs: List[Value], branches: Branches) -> None:
+    def _note_mixing(self, op: Op, inputs: List[Value], ids: BranchIds) -> None:
         if not self.is_state(op.outputs[0]):  # a product with a state as output writes to the lanes
-            super()._note_mixing(op, inputs, branches)
+            super()._note_mixing(op, inputs, ids)
 
     def _begin_site(self, read: Value) -> None:
         self._read, self._is_open, self._is_folded, self._pending = read, True, False, []
@@ -190,9 +190,9 @@ class LaneFlow(Flow):
     # -- Sums --
 
     def _add(self, op: Op, inputs: List[Value], total: Value) -> bool:
-        if not any(self.values.branches_of(v) for v in inputs) or not self.is_state(total):
+        if not any(map(self.values.ids_of, inputs)) or not self.is_state(total):
             return False
-        self.values.mark(total, self.values.union_of(inputs))
+        self.values.mark(total, self.values.ids_of_any(inputs))
         return self._end_in_lanes(total)
 
     def _end_in_lanes(self, value: Value) -> bool:
@@ -203,7 +203,7 @@ class LaneFlow(Flow):
             return False
         last = self.sums.last
         is_again = not self._is_open and last is not None and \
-            self.values.branches_of(last.branch) == self.values.branches_of(branch)
+            self.values.ids_of(last.branch) == self.values.ids_of(branch)
         before, fit = self._fit(total, [last.lanes.before] if is_again else self._seen, branch)
         if fit is None or fit.unexplained > EXPLAINED:
             return False
@@ -257,7 +257,7 @@ class LaneFlow(Flow):
 
     def _end_site(self, total: Value, branch: Value, fit: Fit) -> None:
         site = FittedLanes(self.state, fit.layout, fit.layout_after, self._is_folded)
-        ended = Sum(total, self._read, branch, self.values.list_branches(branch), site)
+        ended = Sum(total, self._read, branch, self.values.branches_of(branch), site)
         self.state, self._seen, self._is_open, self._pending = total, [total], False, []
         self.sums.end(ended)
 
@@ -267,7 +267,7 @@ class LaneFlow(Flow):
         values = list(bottlenecks(linear.input, self.values, from_branches=True))
         if self._end_pending(values) is not None:
             return
-        ended = self.values.branches_of(linear.input) or STREAM
+        ended = self.values.ids_of(linear.input)
         if super()._has_ended(ended, linear):
             state = next(filter(None, map(self.as_state, values)), None)
             self.lost.append(self.values.place.module)
@@ -276,11 +276,11 @@ class LaneFlow(Flow):
                 self.state = state
             self.values.mark_made_of(ended, linear.input.order if state is None else state.root.order)
 
-    def _has_ended(self, branches: Branches, linear: Linear) -> bool:
+    def _has_ended(self, ids: BranchIds, linear: Linear) -> bool:
         return False  # _end_unended() has ended them already
 
     def end(self, output: Value) -> None:
-        if self._pending and self.values.branches_of(output):
+        if self._pending and self.values.ids_of(output):
             self._end_pending(list(bottlenecks(output, self.values, from_branches=True)))
 
     def _end_pending(self, values: List[Value]) -> Optional[Value]:
@@ -290,7 +290,7 @@ class LaneFlow(Flow):
         if not passed or self._is_joined(values[0], passed[-1][0]):
             return None
         total, branch, fit = passed[0]
-        ended = self.values.branches_of(branch) or STREAM
+        ended = self.values.ids_of(branch)
         self._end_site(total, branch, fit)
         self.values.mark_made_of(ended, total.root.order)
         return total
@@ -304,7 +304,7 @@ class LaneFlow(Flow):
                 continue
             seen.add(root)
             for v in root.op.inputs:
-                if self.values.branches_of(v):
+                if self.values.ids_of(v):
                     opened.append(v.root)
                 elif not v.parameter and (self.is_state(v) or as_row(v, self.x) is not None):
                     return True

@@ -92,7 +92,7 @@ class NormFinder:
         if norm is not None and not statistics and self._extend(norm, op, output):
             return
         vector = self._vector(op) if op.name in FACTORS else None
-        if vector is None and any(v.tensor.numel() > 1 for v in op.inputs if self._values.branches_of(v) is None):
+        if vector is None and any(v.tensor.numel() > 1 for v in op.inputs if not self._values.depends_on_stream(v)):
             return  # a mask or a bias is not part of a norm
         known = max(bases, key=lambda b: len(b.products))
         if op.name in FACTORS and len(others) == 1 and not statistics:
@@ -120,7 +120,7 @@ class NormFinder:
 
     def _extend(self, norm: Norm, op: Op, output: Value) -> bool:
         """Extends a norm if the operator applies γ or β, or a scaling in the norm's module. Returns whether it does."""
-        others = [v for v in op.inputs if self._values.branches_of(v) is None]
+        others = [v for v in op.inputs if not self._values.depends_on_stream(v)]
         d = self._values.x.tensor.shape[-1]
         vector = self._vector(op)
         is_its_own = op.module == norm.module and op.module != self._values.place.module or vector is not None
@@ -155,6 +155,6 @@ class NormFinder:
         self._keep_in_branch(norm)
 
     def _keep_in_branch(self, norm: Norm) -> None:
-        branches = self._values.list_branches(norm.input)
+        branches = self._values.branches_of(norm.input)
         if len(branches) == 1:
             branches[0].norms.append(norm)

@@ -36,8 +36,8 @@ def peel(value: Value, values: StreamValues, norms: NormFinder) -> List[Tuple[Va
         op = value.root.op
         if op is None:
             return steps
-        inside = [v for v in op.inputs if values.branches_of(v)]
-        others = [v for v in op.inputs if not values.branches_of(v)]
+        inside = [v for v in op.inputs if values.ids_of(v)]
+        others = [v for v in op.inputs if not values.ids_of(v)]
         if op.name == "native_dropout":
             steps.append((inside[0], "dropout"))
         elif op.name in FACTORS and len(inside) == 1 and values.has_stream_shape(inside[0]) \
@@ -69,7 +69,7 @@ def factors_between(value: Value, source: Value, values: StreamValues, depth: in
     found: List[Value] = []
     while value.root is not source.root:
         op = value.root.op
-        mine = [] if op is None else [v for v in op.inputs if values.branches_of(v) is not None]
+        mine = [] if op is None else list(filter(values.depends_on_stream, op.inputs))
         if op is None or depth == 0 or len(mine) != 1 or op.name not in MODULATING:
             return []
         if op.name in ("mul", "addcmul"):
@@ -90,7 +90,7 @@ def is_made_of(value: Value, source: Value, values: StreamValues, depth: int = 8
     op = value.root.op
     if op is None or depth == 0 or op.name not in FITTING:
         return False
-    mine = [v for v in op.inputs if values.branches_of(v) is not None]
+    mine = list(filter(values.depends_on_stream, op.inputs))
     return bool(mine) and all(is_made_of(v, source, values, depth - 1) for v in mine)
 
 
@@ -148,8 +148,7 @@ def bottlenecks(value: Value, values: StreamValues, from_branches: bool = False)
             yield opened[latest]
         del opened[latest]
         for v in [] if latest.op is None else latest.op.inputs:
-            branches = values.branches_of(v)
-            if branches or branches is not None and not from_branches:
+            if values.ids_of(v) or values.depends_on_stream(v) and not from_branches:
                 opened.setdefault(v.root, v)
 
 

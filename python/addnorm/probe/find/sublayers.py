@@ -147,8 +147,8 @@ class Arranger:
         """Returns the term of `branch` in a sum of several branches."""
         op = value.root.op
         while op is not None and op.name == "add":
-            mine = [v for v in op.inputs if branch in self._values.list_branches(v)]
-            if len(mine) != 1 or len(self._values.list_branches(value)) == 1:
+            mine = [v for v in op.inputs if branch in self._values.branches_of(v)]
+            if len(mine) != 1 or len(self._values.branches_of(value)) == 1:
                 break
             value = mine[0]
             op = value.root.op
@@ -204,7 +204,7 @@ class Arranger:
         norm = self._norms.at(value)
         if norm is not None or depth == 0 or value.root.op is None:
             return norm
-        if any(self._values.branches_of(v) for v in value.root.op.inputs):
+        if any(map(self._values.ids_of, value.root.op.inputs)):
             return None  # a sum
         mine = [v for v in value.root.op.inputs if self._values.is_stream(v)]
         found = [self._norm_behind(v, depth - 1) for v in mine]

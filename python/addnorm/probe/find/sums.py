@@ -11,7 +11,7 @@ from .norms import NormFinder
 from .operators import BIASED, MIXING
 from .parts import Linear, Sum
 from .paths import is_older, without_factor
-from .values import STREAM, Branches, StreamValues
+from .values import STREAM, BranchIds, StreamValues
 
 MOST_MIXED = 12  # the most operators between the stream and a sum with gates
 MOST_UNLIKE = 0.05  # the largest relative distance from a projection onto the stream; 16 bits leave 1 %
@@ -53,28 +53,25 @@ class SumFinder:
                 self._values.mark(total, STREAM)
                 self._sum_of[total.root] = ended
                 return True
-        branches_of_inputs = [self._values.branches_of(v) for v in inputs]
-        if branches_of_inputs == [STREAM, STREAM]:
+        are_streams = [self._values.is_stream(v) for v in inputs]
+        if all(are_streams):
             if self._add_again(inputs, total) or self._add_beside_norm(inputs, total) or \
                     self._add_adapted(inputs, total):
                 return True
             self._excuse_inner(inputs)
             return False
-        if branches_of_inputs[0] == branches_of_inputs[1] and self._add_to_convolved(inputs, total):
-            return True
-        if branches_of_inputs[0] and branches_of_inputs[1] and self._add_gated(inputs, total):
-            return True
-        if (branches_of_inputs[0] == STREAM) == (branches_of_inputs[1] == STREAM):
-            return False
-        stream, branch = inputs if branches_of_inputs[0] == STREAM else inputs[::-1]
+        if not any(are_streams):
+            have_same_branches = self._values.ids_of(inputs[0]) == self._values.ids_of(inputs[1])
+            return have_same_branches and self._add_to_convolved(inputs, total) or self._add_gated(inputs, total)
+        stream, branch = inputs if are_streams[0] else inputs[::-1]
         if op.name == "sub" and stream is inputs[1]:  # f − x, an intermediate of x + r·(f − x)
             return False
         if self._is_gated_stream(branch, stream):
             return False
-        for read in [b.linears[0].input for b in self._values.list_branches(branch)]:
+        for read in [b.linears[0].input for b in self._values.branches_of(branch)]:
             if read.root in self._sum_of and self._reopen(read, stream):
-                self._values.unite(self._values.branches_of(branch) | self._values.branches_of(read))
-        self.end(Sum(total, stream, branch, self._values.list_branches(branch)))
+                self._values.unite(self._values.ids_of(branch) | self._values.ids_of(read))
+        self.end(Sum(total, stream, branch, self._values.branches_of(branch)))
         return True
 
     def _add_again(self, inputs: List[Value], total: Value) -> bool:
@@ -111,7 +108,7 @@ class SumFinder:
         """Recognizes x + (f + a(f)): the branch f has an inner residual, as with serial adapters."""
         for branch, stream in (inputs, inputs[::-1]):
             if self._reopen(branch, stream):
-                self.end(Sum(total, stream, branch, self._values.list_branches(branch)))
+                self.end(Sum(total, stream, branch, self._values.branches_of(branch)))
                 return True
         return False
 
@@ -123,10 +120,10 @@ class SumFinder:
         begin = min((linear.op.order for branch in branches for linear in branch.linears), default=0)
         if not is_older(stream, begin) or any(branch.place.layer != self._values.place.layer for branch in branches):
             return False
-        number = self._values.unite(self._values.numbers_of(branches))
-        self._values.reopen(number)
+        id = self._values.unite(self._values.ids_of_branches(branches))
+        self._values.reopen(id)
         for other in values:
-            self._values.mark(other, frozenset([number]))
+            self._values.mark(other, frozenset([id]))
         for s in sums:
             s.branches = []
             self._without_stream.pop(s.total.root, None)
@@ -161,7 +158,7 @@ class SumFinder:
 
     def _add_to_convolved(self, inputs: List[Value], total: Value) -> bool:
         """Recognizes c + f(c), where c is a convolution of the stream, as in TinyViT. Then c is the stream."""
-        branches = self._values.list_branches(inputs[0])
+        branches = self._values.branches_of(inputs[0])
         first, *rest = branches[0].linears if len(branches) == 1 else [None]
         if not rest or "convolution" not in first.op.name or not self._values.is_stream(first.input):
             return False
@@ -183,8 +180,8 @@ class SumFinder:
             if stream is not None and self._add_projection(inputs, kept, stream, total):
                 return True
             if stream is not None:
-                self._values.mark(total, frozenset([self._join_gated(self._values.union_of(inputs))]))
-                self.end(Sum(total, stream, total, self._values.list_branches(total), is_mixed=True))
+                self._values.mark(total, frozenset([self._join_gated(self._values.ids_of_any(inputs))]))
+                self.end(Sum(total, stream, total, self._values.branches_of(total), is_mixed=True))
                 return True
         return False
 
@@ -200,18 +197,18 @@ class SumFinder:
         along = (f * x).sum(-1, keepdim=True) / x.square().sum(-1, keepdim=True).clamp(min=1e-300) * x
         if not share(found - (along if total.op.name == "sub" else -along), along) < MOST_UNLIKE:
             return False
-        self._values.mark(total, frozenset([self._values.join(self._values.union_of(inputs))]))
+        self._values.mark(total, frozenset([self._values.join(self._values.ids_of_any(inputs))]))
         self._values.projected[total.root] = branch
         return True
 
-    def _join_gated(self, branches: Branches) -> int:
+    def _join_gated(self, ids: BranchIds) -> int:
         """Joins a gate's branch with the branches that the gate read before they were added."""
-        read = {linear.input.root for branch in self._values.branches_numbered(branches) for linear in branch.linears}
+        read = {linear.input.root for branch in self._values.branches_with(ids) for linear in branch.linears}
         for root in read & self._without_stream.keys():
             gated = self._without_stream.pop(root)
-            branches |= self._values.numbers_of(gated.branches)
+            ids |= self._values.ids_of_branches(gated.branches)
             gated.branches = []
-        return self._values.unite(branches)
+        return self._values.unite(ids)
 
     def _is_gated_stream(self, branch: Value, stream: Value) -> bool:
         """Whether the branch is a product with the stream, as in x + x·g(x) = x·(1 + g), so that it is no sum."""
@@ -221,7 +218,7 @@ class SumFinder:
 
     def end(self, ended: Sum) -> None:
         """Adds a sum and ends its branches."""
-        self._values.end(self._values.branches_of(ended.branch) or STREAM)
+        self._values.end(self._values.ids_of(ended.branch))
         self._values.mark(ended.total, STREAM)
         self._sum_of[ended.total.root] = ended
         self.last = ended
@@ -229,16 +226,16 @@ class SumFinder:
             self._over_norms[ended.total.root] = ended
         self.found.append(ended)
 
-    def end_without_stream(self, read: Value, branches: Branches) -> None:
+    def end_without_stream(self, read: Value, ids: BranchIds) -> None:
         norm = self._norms.at(read)
         total = self._values.in_stream_shape(read if norm is None else norm.input)
         stream = self._stream_within(total)
-        ended = Sum(total, stream, total, self._values.branches_numbered(branches), is_mixed=stream is not None)
+        ended = Sum(total, stream, total, self._values.branches_with(ids), is_mixed=stream is not None)
         if stream is None:
             self._without_stream[total.root] = ended
         else:
             self._excuse_gated(ended)
-        self._values.end(branches)
+        self._values.end(ids)
         self._values.mark_as_stream(total)
         if norm is not None:
             self._values.mark_as_stream(norm.output)
@@ -256,7 +253,7 @@ class SumFinder:
         last = self.last
         if op.name != "mul" or last is None or last.total.op is None or last.total.op.name != "sub":
             return
-        if any(v.root is last.total.root for v in inputs) and any(self._values.branches_of(v) for v in inputs):
+        if any(v.root is last.total.root for v in inputs) and any(map(self._values.ids_of, inputs)):
             last.is_mixed = True
 
     def _excuse_gated(self, mixed: Sum) -> None:
@@ -283,5 +280,5 @@ class SumFinder:
         if op is None or depth == 0 or op.name not in MIXING:
             return None
         summed = op.inputs[:1] if op.name in (*BIASED, "sub") else op.inputs  # f − x has no residual
-        found = (self._stream_within(v, depth - 1) for v in summed if self._values.branches_of(v) is not None)
+        found = (self._stream_within(v, depth - 1) for v in summed if self._values.depends_on_stream(v))
         return next((v for v in found if v is not None), None)

@@ -288,7 +288,7 @@ class Gradients:
         """Whether an operator makes a part of the branch from the branch and the stream x: f − x or c(f)·x. The sum
         x + f is no such part."""
         is_added = op.name == "add" or op.name == "sub" and op.inputs[0].root is x.root
-        return not is_added and any(self._flow.values.branches_of(v) for v in op.inputs)
+        return not is_added and any(self._flow.values.ids_of(v) for v in op.inputs)
 
     def _through(self, module: nn.Module, x: Value, gradient: Tensor) -> Optional[Tensor]:
         """Returns the gradient of a module's input for its output's gradient, or None if it cannot be computed."""
