@@ -8,8 +8,8 @@ import pytest
 torch = pytest.importorskip("torch")
 from addnorm.probe.fit.batch import fit_now  # noqa: E402
 from addnorm.probe.fit.sums import inner_products  # noqa: E402
-from addnorm.probe.measure.gradients import InnerNorm, SumGradient  # noqa: E402
 from addnorm.probe.measure.norms import NormMeasurement  # noqa: E402
+from addnorm.probe.measure.sum_gradients import InnerNorm, ShareFit  # noqa: E402
 from addnorm.probe.record.graph import Value  # noqa: E402
 from directions import directions  # noqa: E402
 
@@ -21,7 +21,7 @@ def test_a_gradient_is_a_multiple_of_the_sums_within_a_fiftieth(noise, is_told):
     of_sum, other = directions(2)
     total = 0.5 * (of_sum + noise / math.sqrt(1 - noise**2) * other)
     entry = {"grad_to_branch": 0.0}
-    SumGradient._read(entry, "branch", ["sum"], torch.float64, 1000, fit_now(inner_products, [total, of_sum]))
+    ShareFit._read(entry, "branch", ["sum"], torch.float64, 1000, fit_now(inner_products, [total, of_sum]))
     assert entry == ({"grad_to_branch": pytest.approx(0.5)} if is_told else {})
 
 

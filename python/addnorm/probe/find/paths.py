@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, List, Optional, Set, Tuple
 
-from ..record.graph import Value
+from ..record.graph import Op, Value
 from .norms import NormFinder
 from .operators import FACTORS, FITTING, MODULATING, RANDOM, REORDERING, SCALING
 from .values import StreamValues
@@ -125,6 +125,23 @@ def is_sum_with(value: Value, others: Set[Value], depth: int = 12) -> bool:
     same = [v for v in op.inputs if v.shape == value.root.shape]
     return op.name == "add" and any(v.root in others for v in same) or \
         any(is_sum_with(v, others, depth - 1) for v in same)
+
+
+def leads_to_sum(op: Op, total: Value, values: StreamValues, depth: int = 8) -> bool:
+    """Whether an operator's output is used only in the residual sum `total`."""
+    if op is total.root.op:
+        return True
+    if depth == 0 or op.name not in ("mul", "div", "add", "sub", "native_dropout"):
+        return False
+    readers = [reader for v in op.outputs for reader in values.readers.get(v.root, [])]
+    return bool(readers) and all(leads_to_sum(reader, total, values, depth - 1) for reader in readers)
+
+
+def makes_branch(op: Op, x: Value, values: StreamValues) -> bool:
+    """Whether an operator makes a part of the branch from the branch and the stream x: f − x or c(f)·x. The sum x + f
+    is no such part."""
+    is_added = op.name == "add" or op.name == "sub" and op.inputs[0].root is x.root
+    return not is_added and any(map(values.ids_of, op.inputs))
 
 
 # ---- Rows and lanes -----------------------------------------------------------------------------

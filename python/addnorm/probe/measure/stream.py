@@ -25,6 +25,7 @@ from .norms import NormMeasurement
 from .profile import Site
 from .rows import Rows, RowsOf
 from .scores import norms_of_heads, record_scores
+from .sum_gradients import SumGradients
 from .sums import SumMeasurement
 from .weights import WeightMeasurement
 
@@ -41,7 +42,8 @@ class StreamMeasurement:
         self._modules = declared.modules
         shape = flow.x.tensor.shape
         self._rows = rows_of(shape)
-        self._gradients = Gradients(measured, flow, self._rows, self._modules, self._parameters)
+        self._gradients = Gradients(measured, self._parameters)
+        self._sum_gradients = SumGradients(measured, flow, self._rows, self._modules, self._parameters, self._gradients)
         self._sums = SumMeasurement(measured, flow, self._rows)
         self._weights = WeightMeasurement(measured, self._gradients, graph)
         self._previous: Optional[Sublayer] = None
@@ -142,7 +144,7 @@ class StreamMeasurement:
                 "in the sum is not one number")
         else:
             self._sums.fit_sum(self._measured.entries[site], sub, consumed, earlier)
-        self._gradients.grade_sum(site, sub)
+        self._sum_gradients.grade_sum(site, sub)
 
     def _past_norm(self, sub: Sublayer) -> Numbers:
         """Counts the linear maps of queries, keys and values that read the norm's input instead of its output."""
