@@ -26,7 +26,7 @@ class Flow:
         lanes            the number of lanes; 0 for a stream of one row for each token
         lost             the modules of layers with a sum of lanes that could not be fitted
         carries_stream   accepts the lanes as a layer's input, too
-        end              ends a model's output that holds lanes, if it ends a branch
+        end_output       LaneFlow: ends a pending branch that the output holds; SiteFlow: ends none
         _take_op         LaneFlow: ends branches that were written into lanes one by one
         _linear          skips linear maps that compute coefficients of lanes
         _note_mixing     LaneFlow: skips products that write to the lanes
@@ -157,7 +157,7 @@ class Flow:
 
     def _add(self, op: Op, inputs: List[Value], total: Value) -> bool:
         """Returns whether an operator adds branches to the stream."""
-        return self.sums.add(op, inputs, total)
+        return self.sums.take(op, inputs, total)
 
     def _has_ended(self, ids: BranchIds, linear: Linear) -> bool:
         """Whether a linear map reads the output of complete branches directly, without a sum between them."""
@@ -171,7 +171,7 @@ class Flow:
     def _peeled(self, value: Value) -> Value:
         return peel(value, self.values, self.norms)[-1][0]
 
-    def end(self, output: Value) -> None:
+    def end_output(self, output: Value) -> None:
         """Ends the branches of a model output that were not added to the stream."""
         open_ones = self.values.open_ones(self.values.ids_of(output))
         if open_ones and self.values.has_stream_shape(output):
@@ -182,4 +182,4 @@ class Flow:
         for output in outputs if not any(map(self.values.has_stream, outputs)) else ():
             reads = [branch.linears[0].input for branch in self.values.branches_of(output)]
             if all(self.norms.at(in_order(read)) for read in reads):
-                self.end(output)
+                self.end_output(output)

@@ -259,7 +259,7 @@ class LaneFlow(Flow):
         site = FittedLanes(self.state, fit.layout, fit.layout_after, self._is_folded)
         ended = Sum(total, self._read, branch, self.values.branches_of(branch), site)
         self.state, self._seen, self._is_open, self._pending = total, [total], False, []
-        self.sums.end(ended)
+        self.sums.keep(ended)
 
     def _end_unended(self, linear: Linear) -> None:
         """Ends the branches that a linear map reads, if they ended in lanes that hold only a branch, or in a sum that
@@ -279,7 +279,7 @@ class LaneFlow(Flow):
     def _has_ended(self, ids: BranchIds, linear: Linear) -> bool:
         return False  # _end_unended() has ended them already
 
-    def end(self, output: Value) -> None:
+    def end_output(self, output: Value) -> None:
         if self._pending and self.values.ids_of(output):
             self._end_pending(list(bottlenecks(output, self.values, from_branches=True)))
 

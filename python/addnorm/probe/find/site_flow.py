@@ -93,7 +93,7 @@ class SiteFlow(Flow):
     def _has_ended(self, ids: BranchIds, linear: Linear) -> bool:
         return False
 
-    def end(self, output: Value) -> None:
+    def end_output(self, output: Value) -> None:
         pass
 
     def _end_site(self, call: Leave, lanes: DeclaredLanes) -> None:
@@ -109,7 +109,7 @@ class SiteFlow(Flow):
         norm = self.norms.at(read)
         row = norm.input if norm is not None and is_within(norm.module, f"{call.name}.before") else read
         lanes.detached = self._count_detached(lanes, branch)
-        self.sums.end(Sum(changed[0], row, branch, branches, lanes))
+        self.sums.keep(Sum(changed[0], row, branch, branches, lanes))
         self.values.mark_made_of(ended, branch.order)
         for value in (*lanes.after, *call.outputs):
             self.values.mark(value, STREAM)

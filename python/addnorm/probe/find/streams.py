@@ -169,7 +169,7 @@ class StreamFinder:
         if self._left_by in self._leave_stream and not stream.flow.lanes:
             stream.flow.end_layer(self._left)
         for output in outputs:
-            stream.flow.end(output)
+            stream.flow.end_output(output)
         self._found.streams.append(stream)
         self._arrange(stream)
         self._find_end(stream)

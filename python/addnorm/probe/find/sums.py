@@ -18,17 +18,17 @@ MOST_UNLIKE = 0.05  # the largest relative distance from a projection onto the s
 
 
 class SumFinder:
-    """Finds the sums of one stream, operator by operator. These forms are recognized, in the order of add(); x is the
+    """Finds the sums of one stream, operator by operator. These forms are recognized, in the order of take(); x is the
     stream, h its norm, f a branch:
 
-        x + f, f read before the sum     add() completes the sum of end_without_stream()
+        x + f, f read before the sum     _complete()
         x + (x + f)                      _add_again()
         x + (h + f)                      _add_beside_norm()
         x + (f + a(f)), an adapter a     _add_adapted()
+        x + f                            _add_plain()
         c + f(c), a convolution c of x   _add_to_convolved()
         f − ⟨f, x⟩/⟨x, x⟩·x              _add_projection(): no sum, the result is still the branch
         g ⊙ x + f, a computed gate g     _add_gated()
-        x + f                            add() itself
         f alone                          end_without_stream(), which Flow calls when a linear map reads f
     """
 
@@ -41,37 +41,44 @@ class SumFinder:
         self._over_norms: Dict[Value, Sum] = {}  # sums whose stream is a norm's output, by their totals
         self._sum_of: Dict[Value, Sum] = {}  # all sums, by their totals
 
-    def add(self, op: Op, inputs: List[Value], total: Value) -> bool:
-        """Adds the sum of an operator that adds branches to the stream. Returns whether it does."""
+    def take(self, op: Op, inputs: List[Value], total: Value) -> bool:
+        """Finds the sum of an operator. Returns whether it adds branches to the stream."""
         if op.name not in ("add", "sub", "lerp") or len(inputs) != 2 or \
                 not all(map(self._values.has_stream_shape, [*inputs, total])):
             return False
+        if self._complete(inputs, total):
+            return True
+        are_streams = [self._values.is_stream(v) for v in inputs]
+        if all(are_streams):
+            if any(add(inputs, total) for add in (self._add_again, self._add_beside_norm, self._add_adapted)):
+                return True
+            self._excuse_inner(inputs)
+            return False
+        if any(are_streams):
+            return self._add_plain(op, inputs, total)
+        have_same_branches = self._values.ids_of(inputs[0]) == self._values.ids_of(inputs[1])
+        return have_same_branches and self._add_to_convolved(inputs, total) or self._add_gated(inputs, total)
+
+    def _complete(self, inputs: List[Value], total: Value) -> bool:
+        """Completes the sum of end_without_stream(): the stream is added to a branch that was read before."""
         for value, other in (inputs, inputs[::-1]):
             ended = self._without_stream.pop(value.root, None)
-            if ended is not None and self._values.is_stream(other):  # the branch was read before it was added
+            if ended is not None and self._values.is_stream(other):
                 ended.total, ended.stream = total, other
                 self._values.mark(total, STREAM)
                 self._sum_of[total.root] = ended
                 return True
-        are_streams = [self._values.is_stream(v) for v in inputs]
-        if all(are_streams):
-            if self._add_again(inputs, total) or self._add_beside_norm(inputs, total) or \
-                    self._add_adapted(inputs, total):
-                return True
-            self._excuse_inner(inputs)
-            return False
-        if not any(are_streams):
-            have_same_branches = self._values.ids_of(inputs[0]) == self._values.ids_of(inputs[1])
-            return have_same_branches and self._add_to_convolved(inputs, total) or self._add_gated(inputs, total)
-        stream, branch = inputs if are_streams[0] else inputs[::-1]
-        if op.name == "sub" and stream is inputs[1]:  # f − x, an intermediate of x + r·(f − x)
-            return False
-        if self._is_gated_stream(branch, stream):
+        return False
+
+    def _add_plain(self, op: Op, inputs: List[Value], total: Value) -> bool:
+        stream, branch = inputs if self._values.is_stream(inputs[0]) else inputs[::-1]
+        is_difference = op.name == "sub" and stream is inputs[1]  # f − x, an intermediate of x + r·(f − x)
+        if is_difference or self._is_gated_stream(branch, stream):
             return False
         for read in [b.linears[0].input for b in self._values.branches_of(branch)]:
             if read.root in self._sum_of and self._reopen(read, stream):
                 self._values.unite(self._values.ids_of(branch) | self._values.ids_of(read))
-        self.end(Sum(total, stream, branch, self._values.branches_of(branch)))
+        self.keep(Sum(total, stream, branch, self._values.branches_of(branch)))
         return True
 
     def _add_again(self, inputs: List[Value], total: Value) -> bool:
@@ -108,7 +115,7 @@ class SumFinder:
         """Recognizes x + (f + a(f)): the branch f has an inner residual, as with serial adapters."""
         for branch, stream in (inputs, inputs[::-1]):
             if self._reopen(branch, stream):
-                self.end(Sum(total, stream, branch, self._values.branches_of(branch)))
+                self.keep(Sum(total, stream, branch, self._values.branches_of(branch)))
                 return True
         return False
 
@@ -167,7 +174,7 @@ class SumFinder:
             return False
         branches[0].linears = rest
         self._values.mark_as_stream(stream)
-        self.end(Sum(total, stream, branch, branches))
+        self.keep(Sum(total, stream, branch, branches))
         return True
 
     def _add_gated(self, inputs: List[Value], total: Value) -> bool:
@@ -181,7 +188,7 @@ class SumFinder:
                 return True
             if stream is not None:
                 self._values.mark(total, frozenset([self._join_gated(self._values.ids_of_any(inputs))]))
-                self.end(Sum(total, stream, total, self._values.branches_of(total), is_mixed=True))
+                self.keep(Sum(total, stream, total, self._values.branches_of(total), is_mixed=True))
                 return True
         return False
 
@@ -213,12 +220,11 @@ class SumFinder:
     def _is_gated_stream(self, branch: Value, stream: Value) -> bool:
         """Whether the branch is a product with the stream, as in x + x·g(x) = x·(1 + g), so that it is no sum."""
         op = branch.root.op
-        return op is not None and op.name == "mul" and any(
-            v.root is stream.root for v in op.inputs)
+        return op is not None and op.name == "mul" and any(v.root is stream.root for v in op.inputs)
 
-    def end(self, ended: Sum) -> None:
-        """Adds a sum and ends its branches."""
-        self._values.end(self._values.ids_of(ended.branch))
+    def keep(self, ended: Sum) -> None:
+        """Keeps a sum and closes its branches."""
+        self._values.close(self._values.ids_of(ended.branch))
         self._values.mark(ended.total, STREAM)
         self._sum_of[ended.total.root] = ended
         self.last = ended
@@ -235,11 +241,11 @@ class SumFinder:
             self._without_stream[total.root] = ended
         else:
             self._excuse_gated(ended)
-        self._values.end(ids)
+        self._values.close(ids)
         self._values.mark_as_stream(total)
         if norm is not None:
             self._values.mark_as_stream(norm.output)
-        self.end(ended)
+        self.keep(ended)
 
     def _excuse_inner(self, inputs: List[Value]) -> None:
         """Marks a sum h + f, with a norm's output h, as mixed if it is added to the stream itself, as in LAuReL."""

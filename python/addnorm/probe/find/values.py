@@ -53,7 +53,7 @@ class StreamValues:
         self._of: Dict[Value, BranchIds] = {x.root: STREAM}
         self._branches: Dict[int, Branch] = {}
         self._joined: Dict[int, int] = {}  # for each absorbed branch, the branch that absorbed it
-        self._ended: Set[int] = set()  # branches that have joined the stream
+        self._closed: Set[int] = set()  # branches that have joined the stream
 
     # -- Shapes --
 
@@ -128,9 +128,9 @@ class StreamValues:
         return frozenset(id for id, branch in self._branches.items() if any(branch is b for b in branches))
 
     def join(self, ids: BranchIds) -> int:
-        """Unites the branches of the last layer that have not ended. Returns the id of the first one."""
+        """Unites the open branches of the last layer. Returns the id of the first one."""
         found = set(map(self._find, ids))
-        live = sorted(found - self._ended or found)
+        live = sorted(found - self._closed or found)
         layers = [-1 if self._branches[id].place.layer is None else self._branches[id].place.layer for id in live]
         return self.unite(id for id, layer in zip(live, layers) if layer == max(layers))
 
@@ -141,14 +141,14 @@ class StreamValues:
             self._joined[other] = first
         return first
 
-    def end(self, ids: BranchIds) -> None:
-        self._ended |= ids
+    def close(self, ids: BranchIds) -> None:
+        self._closed |= ids
 
     def reopen(self, id: int) -> None:
-        self._ended.discard(id)
+        self._closed.discard(id)
 
     def open_ones(self, ids: BranchIds) -> BranchIds:
-        return frozenset(ids - set(map(self._find, self._ended)))
+        return frozenset(ids - set(map(self._find, self._closed)))
 
     def _find(self, id: int) -> int:
         while id in self._joined:
