@@ -10,6 +10,7 @@ from typing import List, Optional, Sequence, Union
 
 from ..._structure import parent_of
 from ..record.graph import Leave, Op, Value
+from .names import is_norm
 from .norms import NormFinder
 from .operators import BIASED, FUSED_ATTENTION, LINEAR, PRODUCT, SHAPED_LIKE, SOFTMAX
 from .parts import Linear, Place
@@ -23,19 +24,22 @@ class Flow:
 
     Overridden by flows of lanes:
 
-        lanes            the number of lanes; 0 for a stream of one row for each token
-        lost             the modules of layers with a sum of lanes that could not be fitted
-        carries_stream   accepts the lanes as a layer's input, too
-        end_output       LaneFlow: ends a pending branch that the output holds; SiteFlow: ends none
-        _take_op         LaneFlow: ends branches that were written into lanes one by one
-        _linear          skips linear maps that compute coefficients of lanes
-        _note_mixing     LaneFlow: skips products that write to the lanes
-        _add             LaneFlow: ends a sum of lanes; SiteFlow: ends none, because a sum ends with its site
-        _has_ended       False, because the sums of lanes have been ended by then
+        lanes             the number of lanes; 0 for a stream of one row for each token
+        lost              the modules of layers with a sum of lanes that could not be fitted
+        ends_without_sum  False, because the sums of lanes have been ended by then
+        take              SiteFlow: ends the sum of a site when its call ends
+        enter_layer       LaneFlow: ends branches that were written into lanes one by one
+        carries_stream    accepts the lanes as a layer's input, too
+        end_output        LaneFlow: ends a pending branch that the output holds; SiteFlow: ends none
+        _take_op          LaneFlow: ends branches that were written into lanes one by one
+        _linear           skips linear maps that compute coefficients of lanes
+        _note_mixing      LaneFlow: skips products that write to the lanes
+        _add              LaneFlow: ends a sum of lanes; SiteFlow: ends none, because a sum ends with its site
     """
 
     lanes = 0
     has_last_lanes = False  # whether several values, the last lanes, are the stream after the last sublayer
+    ends_without_sum = True  # whether a linear map that reads complete branches ends them
 
     def __init__(self, x: Union[Value, StreamValues], norms: Optional[NormFinder] = None) -> None:
         """norms: finds the norms; None: a NormFinder."""
@@ -51,11 +55,16 @@ class Flow:
 
     def take(self, event: Union[Op, Leave], place: Place) -> None:
         """Processes the next operator, or the end of a module whose name says that it is a norm."""
+        if isinstance(event, Leave) and not is_norm(event.name, event.module):
+            return
         self.values.place = place
         if isinstance(event, Op):
             self._take_op(event)
         elif event.inputs and event.outputs:
             self.norms.add_call(event)
+
+    def enter_layer(self, inputs: List[Value]) -> None:
+        """Processes the inputs of the next layer."""
 
     def carries_stream(self, value: Value) -> bool:
         """Whether a layer with this value as input continues this stream."""
@@ -116,7 +125,7 @@ class Flow:
         if not ids and self._rejoins(linear):
             return STREAM
         self.linears.append(linear)
-        if ids and self._has_ended(ids, linear):
+        if ids and self.ends_without_sum and self._has_ended(ids, linear):
             self.sums.end_without_stream(linear.input, ids)
             ids = STREAM
         elif all(branch.place.layer != self.values.place.layer for branch in self.values.branches_with(ids)):

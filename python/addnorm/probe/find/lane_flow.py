@@ -102,6 +102,7 @@ class LaneFlow(Flow):
     """The flow of a stream of several lanes. Its x is the first row that a sublayer reads."""
 
     has_last_lanes = True
+    ends_without_sum = False  # _end_unended() ends them
 
     def __init__(self, state: Value, read: Value) -> None:
         super().__init__(read)
@@ -121,8 +122,11 @@ class LaneFlow(Flow):
     def is_state(self, value: Value) -> bool:
         return self.as_state(value) is not None
 
+    def enter_layer(self, inputs: List[Value]) -> None:
+        for value in inputs:
+            self._end_written_lanes(value)
+
     def carries_stream(self, value: Value) -> bool:
-        self._end_written_lanes(value)
         return super().carries_stream(value) or self.values.depends_on_stream(value) and self.is_state(value)
 
     # -- One operator --
@@ -268,16 +272,13 @@ class LaneFlow(Flow):
         if self._end_pending(values) is not None:
             return
         ended = self.values.ids_of(linear.input)
-        if super()._has_ended(ended, linear):
+        if self._has_ended(ended, linear):
             state = next(filter(None, map(self.as_state, values)), None)
             self.lost.append(self.values.place.module)
             self._is_open = False
             if state is not None:
                 self.state = state
             self.values.mark_made_of(ended, linear.input.order if state is None else state.root.order)
-
-    def _has_ended(self, ids: BranchIds, linear: Linear) -> bool:
-        return False  # _end_unended() has ended them already
 
     def end_output(self, output: Value) -> None:
         if self._pending and self.values.ids_of(output):

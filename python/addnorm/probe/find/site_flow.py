@@ -12,7 +12,7 @@ from .flow import Flow
 from .norms import NormFinder
 from .parts import DeclaredLanes, Linear, Place, Sum
 from .paths import as_row, bottlenecks
-from .values import STREAM, BranchIds, StreamValues
+from .values import STREAM, StreamValues
 
 
 def site_of(event: Event) -> Optional[Site]:
@@ -63,6 +63,7 @@ class SiteFlow(Flow):
     """The flow of a stream between declared sites. Its x is the first row that a sublayer reads."""
 
     has_last_lanes = True
+    ends_without_sum = False
 
     def __init__(self, events: Iterable[Event], first: Leave) -> None:
         """events: those of the pass. first: the first site of the stream."""
@@ -89,9 +90,6 @@ class SiteFlow(Flow):
 
     def _add(self, op: Op, inputs: List[Value], total: Value) -> bool:
         return False  # a sum ends with its site
-
-    def _has_ended(self, ids: BranchIds, linear: Linear) -> bool:
-        return False
 
     def end_output(self, output: Value) -> None:
         pass

@@ -7,14 +7,13 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set
 
 import torch
 
-from ..record.graph import Enter, Event, Graph, Leave, Op, Value
+from ..record.graph import Enter, Event, Graph, Leave, Value
 from .flow import Flow
 from .lane_flow import LaneFlow, find_lanes, reads_otherwise
 from .layers import Element, LayerRun, RunFinder
-from .names import is_norm
 from .parts import Norm, Sum
 from .paths import is_made_of, is_sum_with
-from .site_flow import SiteFlow, find_site, site_of
+from .site_flow import SiteFlow, find_site
 from .sublayers import Arranger, Sublayer
 from .values import features_last
 
@@ -101,8 +100,7 @@ class StreamFinder:
 
     def _listen(self, flow: Flow, begin: int, end: int) -> None:
         for event, place in zip(self._graph.events[begin:end], self._layers.places[begin:end]):
-            if isinstance(event, Op) or isinstance(event, Leave) and (
-                    is_norm(event.name, event.module) or isinstance(flow, SiteFlow) and site_of(event)):
+            if not isinstance(event, Enter):
                 flow.take(event, place)
 
     def _leave_layer(self, event: Leave) -> None:
@@ -120,6 +118,8 @@ class StreamFinder:
         """Continues the stream of the previous layer, or begins a new one with a layer's inputs."""
         flow = None if self._stream is None else self._stream.flow
         is_next = run.is_next or index > run.begin
+        if flow is not None:
+            flow.enter_layer(run.inputs if is_next else run.inputs[:1])
         known = [v for v in run.inputs if flow.carries_stream(v)] if flow is not None and is_next else []
         x = known[0] if known else run.inputs[0]
         if flow is None or not flow.carries_stream(x) or flow.values.is_projected(x):
