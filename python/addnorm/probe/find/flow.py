@@ -10,7 +10,7 @@ from typing import List, Optional, Sequence, Union
 
 from ..._structure import parent_of
 from ..record.graph import Leave, Op, Value
-from .names import is_norm
+from .norm_names import is_norm
 from .norms import NormFinder
 from .operators import BIASED, FUSED_ATTENTION, LINEAR, PRODUCT, SHAPED_LIKE, SOFTMAX
 from .parts import Linear, Place

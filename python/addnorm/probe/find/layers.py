@@ -9,7 +9,8 @@ from torch import nn
 
 from ..._structure import hidden_modules, is_within, parent_of
 from ..record.graph import Enter, Event, Leave, Value
-from .names import ATTENTION, is_norm, is_projection, kinds_within
+from .names import ATTENTION, is_projection
+from .norm_names import is_norm
 from .parts import Place
 
 
@@ -63,6 +64,11 @@ def find_layers(model: nn.Module, layers: Union[str, Sequence[nn.Module], None])
         return "", [Element("", model)]
     raise ProbeError("no ModuleList or Sequential holds modules with attention or norms of rows in them; name it "
                      f"with layers='…'{words_of_hidden(model)}. The model has {kinds_within(model)}")
+
+
+def kinds_within(module: nn.Module) -> str:
+    names = [f"{n} ({type(m).__name__})" for n, m in module.named_modules() if n]
+    return ", ".join(names[:40]) + (", …" if len(names) > 40 else "") if names else "no modules in it"
 
 
 def words_of_hidden(model: nn.Module) -> str:

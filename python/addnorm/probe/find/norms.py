@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ..record.graph import Leave, Op, Value
+from .norm_names import BETAS, GAMMAS
 from .operators import CASTS, FACTORS, LENGTHS, NORMS, POINTWISE, REDUCTION, SCALING
 from .parts import Norm
 from .values import StreamValues
@@ -141,8 +142,8 @@ class NormFinder:
         if any(norm.module == call.name and norm.order > input.order for norm in self.found):
             return
         names = {p: f"{call.name}.{p}" if call.name else p for p, _ in call.module.named_parameters(recurse=False)}
-        gamma = next((names[p] for p in ("weight", "gamma", "scale", "g") if p in names), None)
-        beta = next((names[p] for p in ("bias", "beta", "b") if p in names), None)
+        gamma = next((names[p] for p in GAMMAS if p in names), None)
+        beta = next((names[p] for p in BETAS if p in names), None)
         norm = Norm(input, output, output.order, call.name, self._values.place.layer, gamma, beta)
         if self._values.has_stream_shape(input) and self._values.has_stream_shape(output):
             self._keep_norm(norm)

@@ -6,7 +6,7 @@ from typing import Optional, Tuple
 
 from torch import Tensor, nn
 
-from ..find.names import is_of_other_axes, squashing
+from ..find.norm_names import is_of_other_axes, norm_kind, squashing
 from ..find.parts import Norm
 from ..fit.batch import Numbers
 from ..fit.norms import KnownNorm, is_unit_length, norm_numbers, read_norm, unit_length_numbers
@@ -31,9 +31,9 @@ class NormMeasurement:
 
     def __init__(self, measured: Measured, declared: Declared, site: Site, module: Optional[nn.Module]) -> None:
         self._measured, self._site = measured, site
-        self._is_other = is_of_other_axes(module) or module is not None and squashing(module) is not None
+        self._is_other = is_of_other_axes(module) or squashing(module) is not None
         form = declared.gamma_form()
-        self._known = KnownNorm(declared.norm_kind(module) == "rms", None if form is None else form == "one_plus")
+        self._known = KnownNorm(norm_kind(module) == "rms", None if form is None else form == "one_plus")
         self._numbers: Numbers = {}
         self._together: Numbers = {}
         self._apart: Numbers = {}

@@ -7,7 +7,7 @@ from typing import Iterator, Optional, Tuple
 
 from torch import Tensor
 
-from ..find.names import norm_of_attention
+from ..find.norm_names import norm_of_attention
 from ..find.operators import FUSED_ATTENTION
 from ..find.parts import Norm
 from ..find.sublayers import Sublayer

@@ -6,10 +6,10 @@ import functools
 from typing import Any, Callable, Optional
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from ..._structure import dtype_name
-from ..find.names import first_tensor, is_norm
+from ..._structure import dtype_name, tensors_in
+from ..find.norm_names import is_norm
 from ..find.parts import Norm
 from ..find.paths import factors_between, norm_as_read
 from ..find.streams import Stream
@@ -196,3 +196,8 @@ class StreamMeasurement:
                          lambda numbers: self._rows.of(numbers, tensor.shape))
             self._measured.run_fits()
             return
+
+
+def first_tensor(values: Any) -> Optional[Tensor]:
+    """Returns the first floating-point tensor of two dimensions or more in `values`."""
+    return next((t for t in tensors_in(values) if t.is_floating_point() and t.dim() > 1), None)

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from ..._structure import tensors_in
 from ..find.flow import Flow
-from ..find.names import is_norm, is_projection
+from ..find.names import is_projection
+from ..find.norm_names import is_norm
 from ..find.operators import ELEMENTWISE, NORMS
 from ..find.paths import is_made_of, leads_to_sum, makes_branch
 from ..find.sublayers import Sublayer
