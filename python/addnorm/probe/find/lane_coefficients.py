@@ -11,10 +11,8 @@ from ..._structure import dtype_name
 from ..fit.lanes import LaneRows, share
 from ..fit.values import wide
 from ..record.graph import Value
+from .operators import DIVIDES, PARTS
 from .parts import Sum
-
-DIVIDES = ("div", "exp", "_softmax", "_safe_softmax", "_log_softmax")
-PARTS = ("slice", "split", "split_with_sizes", "select", "narrow", "chunk")
 
 SelectRows = Callable[[Tensor], Tensor]  # returns the measured rows of [tokens, k]
 

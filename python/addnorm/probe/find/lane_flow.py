@@ -8,6 +8,7 @@ from typing import List, Optional, Tuple
 from ..record.graph import Op, Value
 from .flow import Flow
 from .lanes import MOST, Fit, count_lanes, fit_sum, has_axis_beside, lanes_of
+from .operators import SUMS
 from .parts import FittedLanes, Linear, Sum
 from .paths import as_row, bottlenecks
 from .values import STREAM, BranchIds
@@ -256,7 +257,7 @@ class LaneFlow(Flow):
     def _is_sum_of_rows(self, value: Value) -> bool:
         """Whether it is a sum with a row of the stream, and so a lane, not the branch."""
         op = value.root.op
-        return op is not None and op.name in ("add", "sub", "addcmul", "lerp") and any(
+        return op is not None and op.name in SUMS | {"addcmul"} and any(
             self.values.is_stream(v) and as_row(v, self.x) is not None for v in op.inputs)
 
     def _end_site(self, total: Value, branch: Value, fit: Fit) -> None:

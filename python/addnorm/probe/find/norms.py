@@ -6,7 +6,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ..record.graph import Leave, Op, Value
 from .norm_names import BETAS, GAMMAS
-from .operators import CASTS, FACTORS, LENGTHS, NORMS, POINTWISE, REDUCTION, SCALING
+from .operators import CASTS, FACTORS, LENGTHS, NORMS, NORM_ARITHMETIC, REDUCTION, SCALING
 from .parts import Norm
 from .values import StreamValues
 
@@ -83,7 +83,7 @@ class NormFinder:
             bases = [b and b.since(source) for b in bases]
         base = bases[0]
         is_sum = op.name in ("add", "sub") and sum(map(self._values.has_stream_shape, op.inputs)) > 1
-        is_rowwise = op.name in POINTWISE and not is_sum and base is not None \
+        is_rowwise = op.name in NORM_ARITHMETIC and not is_sum and base is not None \
             and self._values.has_stream_shape(output) \
             and all(b is not None and b.value.root is base.value.root for b in bases) \
             and all(b.root is base.value.root for b, _ in statistics)

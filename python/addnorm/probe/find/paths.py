@@ -6,7 +6,7 @@ from typing import Dict, Iterator, List, Optional, Set, Tuple
 
 from ..record.graph import Op, Value
 from .norms import NormFinder
-from .operators import FACTORS, FITTING, MODULATING, RANDOM, REORDERING, SCALING
+from .operators import FACTORS, KEEPS_STREAM, LEADS_TO_SUM, MODULATING, RANDOM, REORDERING, SCALING
 from .values import StreamValues
 
 # ---- Factors of the stream and of its branches --------------------------------------------------
@@ -88,7 +88,7 @@ def is_made_of(value: Value, source: Value, values: StreamValues, depth: int = 8
     if value.root is source.root:
         return True
     op = value.root.op
-    if op is None or depth == 0 or op.name not in FITTING:
+    if op is None or depth == 0 or op.name not in KEEPS_STREAM:
         return False
     mine = list(filter(values.depends_on_stream, op.inputs))
     return bool(mine) and all(is_made_of(v, source, values, depth - 1) for v in mine)
@@ -131,7 +131,7 @@ def leads_to_sum(op: Op, total: Value, values: StreamValues, depth: int = 8) -> 
     """Whether an operator's output is used only in the residual sum `total`."""
     if op is total.root.op:
         return True
-    if depth == 0 or op.name not in ("mul", "div", "add", "sub", "native_dropout"):
+    if depth == 0 or op.name not in LEADS_TO_SUM:
         return False
     readers = [reader for v in op.outputs for reader in values.readers.get(v.root, [])]
     return bool(readers) and all(leads_to_sum(reader, total, values, depth - 1) for reader in readers)

@@ -10,6 +10,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from ..._structure import parent_of
 from ..record.graph import Value
 from .flow import Flow
+from .operators import USES
 from .parts import Branch, Norm, Sum
 from .paths import is_dropped, is_made_of, peel
 
@@ -253,7 +254,7 @@ class Arranger:
         in reversible networks."""
         left = previous.next_x
         return stream.root.order < previous.total.order and not is_made_of(stream, left, self._values) and any(
-            op.order > sub.total.order and op.name in ("add", "cat", "stack")
+            op.order > sub.total.order and op.name in USES
             for op in self._values.readers.get(left.root, ()))
 
     def _as_in_sum(self, value: Value, sub: Sublayer) -> Value:

@@ -8,7 +8,7 @@ from ..fit.lanes import share
 from ..fit.values import wide
 from ..record.graph import Op, Value
 from .norms import NormFinder
-from .operators import BIASED, MIXING
+from .operators import BIASED, DROPOUT, FACTORS, MIXING, SUMS
 from .parts import Linear, Sum
 from .paths import is_older, without_factor
 from .values import STREAM, BranchIds, StreamValues
@@ -43,7 +43,7 @@ class SumFinder:
 
     def take(self, op: Op, inputs: List[Value], total: Value) -> bool:
         """Finds the sum of an operator. Returns whether it adds branches to the stream."""
-        if op.name not in ("add", "sub", "lerp") or len(inputs) != 2 or \
+        if op.name not in SUMS or len(inputs) != 2 or \
                 not all(map(self._values.has_stream_shape, [*inputs, total])):
             return False
         if self._complete(inputs, total):
@@ -159,7 +159,7 @@ class SumFinder:
         if norm is not None:
             return norm.input
         op = value.root.op
-        if op is None or op.name not in ("mul", "div", "native_dropout"):
+        if op is None or op.name not in FACTORS | DROPOUT:
             return None
         return next((v for v in op.inputs if self._values.is_stream(v) and self._values.has_stream_shape(v)), None)
 
