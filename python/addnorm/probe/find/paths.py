@@ -52,7 +52,7 @@ def kind_of_factor(factors: List[Value]) -> str:
         return "dropout"
     masks = [v for v in factors if not v.parameter and v.tensor.numel() not in (1, v.tensor.shape[-1])]
     if masks:
-        return "mask" if all(v.numbers.max() == 1 for v in masks) else "dropout"
+        return "mask" if all(v.recorded.max() == 1 for v in masks) else "dropout"
     return "gains" if any(v.parameter for v in factors) else "scale"
 
 

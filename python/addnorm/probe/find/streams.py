@@ -58,9 +58,9 @@ class StreamFinder:
         self._found = Found()
         self._stream: Optional[Stream] = None
         self._has_chosen_flow = False
-        self._left: List[Value] = []  # the outputs of the last layer
-        self._left_by: Optional[type] = None
-        self._leave_stream: Set[type] = set()  # classes of layers that return the stream
+        self._last_outputs: List[Value] = []  # the outputs of the last layer
+        self._last_class: Optional[type] = None  # the class of that layer
+        self._stream_classes: Set[type] = set()  # classes of layers that return the stream
         self._number = 0  # the number of the next layer in the profile
 
     def find(self) -> Found:
@@ -108,9 +108,9 @@ class StreamFinder:
         for value in event.outputs:
             if not flow.values.has_stream_shape(value) and is_sum_with(value, taken):
                 self._found.others.setdefault(event.name, value.shape)
-        self._left, self._left_by = event.outputs, type(event.module)
+        self._last_outputs, self._last_class = event.outputs, type(event.module)
         if any(map(flow.values.has_stream, event.outputs)):
-            self._leave_stream.add(type(event.module))
+            self._stream_classes.add(type(event.module))
 
     # -- Streams --
 
@@ -132,7 +132,7 @@ class StreamFinder:
         flow.values.place = self._layers.places[index]
         self._stream = Stream(flow, index, others, None if self._found.streams else flow.x)
         self._has_chosen_flow = False
-        self._left, self._leave_stream = [], set()
+        self._last_outputs, self._stream_classes = [], set()
 
     def _choose_flow(self, index: int) -> None:
         """Chooses the flow of a stream after the first layer of its stack. If that layer has no sums, or if its
@@ -166,8 +166,8 @@ class StreamFinder:
         if stream is None:
             return
         stream.is_last = is_last
-        if self._left_by in self._leave_stream and not stream.flow.lanes:
-            stream.flow.end_layer(self._left)
+        if self._last_class in self._stream_classes and not stream.flow.lanes:
+            stream.flow.end_layer(self._last_outputs)
         for output in outputs:
             stream.flow.end_output(output)
         self._found.streams.append(stream)

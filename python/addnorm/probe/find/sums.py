@@ -200,7 +200,7 @@ class SumFinder:
         is_row_wise = factor.tensor.numel() * stream.shape[-1] == stream.tensor.numel()
         if not is_row_wise or total.op.name == "lerp" or total.op.name == "sub" and branch is not inputs[0]:
             return False
-        f, x, found = (wide(v.numbers).reshape(-1, stream.shape[-1]) for v in (branch, stream, kept))
+        f, x, found = (wide(v.recorded).reshape(-1, stream.shape[-1]) for v in (branch, stream, kept))
         along = (f * x).sum(-1, keepdim=True) / x.square().sum(-1, keepdim=True).clamp(min=1e-300) * x
         if not share(found - (along if total.op.name == "sub" else -along), along) < MOST_UNLIKE:
             return False

@@ -46,7 +46,7 @@ class NormMeasurement:
         statistics, the entry is removed again. Values are copied now, because they may be overwritten before the fit is
         read.
         """
-        (read, stride), given = rows_of(norm.input.numbers), rows_of(output.numbers).rows
+        (read, stride), given = rows_of(norm.input.recorded), rows_of(output.recorded).rows
         self._is_unit = norm.is_unit
         self._count = read[..., 0].numel()
         self._sample = [sample(read), sample(given), *(w if w is None else w.detach().clone() for w in weights)]
@@ -55,7 +55,7 @@ class NormMeasurement:
             self._measured.fit(norm_numbers, [read, given, *weights], self._numbers.update)
         if self._is_unit or weights == (None, None):
             self._measured.fit(unit_length_numbers, [given, *weights], self._numbers.update)
-        whole = norm.input.numbers[:1], norm.output.numbers[:1]
+        whole = norm.input.recorded[:1], norm.output.recorded[:1]
         groups = by_head(*whole, heads)
         if groups is not None:
             self._measured.fit(scale_numbers, groups, self._together.update)

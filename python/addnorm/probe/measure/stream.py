@@ -61,7 +61,7 @@ class StreamMeasurement:
                 rows_of: Optional[RowsOf] = None, then: Callable[[Numbers], None] = lambda entry: None) -> None:
         if site not in self._measured.entries:
             entry = self._measured.entries[site] = dict(more or {})
-            sampled = (rows_of or self._rows.of)(value.numbers)
+            sampled = (rows_of or self._rows.of)(value.recorded)
             shape, stride = sampled.rows.shape, sampled.stride
 
             def read(numbers: Numbers) -> None:
@@ -123,7 +123,7 @@ class StreamMeasurement:
         """Measures computed factors between a norm's output and the sublayer's input, such as those of adaLN."""
         factors = factors_between(sub.reads, sub.before.output, self._values)
         if factors:
-            self._measured.fit(moment_numbers, [factors[0].numbers.flatten()], lambda numbers: entry.update(
+            self._measured.fit(moment_numbers, [factors[0].recorded.flatten()], lambda numbers: entry.update(
                 (f"modulation_{key}", value) for key, value in read_moments(numbers).items() if key in ("mean", "std")))
 
     def _record_lanes(self, site: Site, sub: Sublayer) -> None:
@@ -132,7 +132,7 @@ class StreamMeasurement:
         if site not in self._measured.entries:
             self._measured.coverage.count("sums", True)
             self._measured.entries[site._replace(point="x")].update(measurement.of_input())
-            for i, numbers in enumerate(measurement.numbers()):
+            for i, numbers in enumerate(measurement.of_lanes()):
                 self._measured.entries[site._replace(lane=i or None)] = numbers
         measurement.grade(self._gradients, site, sub)
 

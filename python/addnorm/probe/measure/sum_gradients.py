@@ -32,7 +32,7 @@ class InnerNorm:
     def __init__(self, output: Value, total: Tensor, gamma: Optional[Tensor]) -> None:
         self.output, self._total, self._gamma = output, total, gamma
         # It is a LayerNorm if the rows of y/γ have a mean of 0, else an RMSNorm.
-        rows = wide(output.numbers).reshape(-1, total.shape[-1])
+        rows = wide(output.recorded).reshape(-1, total.shape[-1])
         rows = rows if gamma is None else rows / gamma.masked_fill(gamma == 0, 1)
         self._centres = bool(rows.mean(-1).abs().max() < 1e-3)
 
@@ -196,7 +196,7 @@ class SumGradients:
         return vector_jacobian(module.forward, self._rows.values(x), gradient)
 
     def _through_op(self, op: Op, x: Value, gradient: Tensor) -> Optional[Tensor]:
-        others = [a.numbers if isinstance(a, Value) else a for a in op.arguments[1:]]
+        others = [a.recorded if isinstance(a, Value) else a for a in op.arguments[1:]]
         rows = self._rows.values(x)
         return vector_jacobian(lambda rows: next(tensors_in(op.function(rows, *others))), rows, gradient)
 
@@ -205,7 +205,7 @@ class SumGradients:
             if not isinstance(argument, Value):
                 return argument
             is_row = argument.shape[:-1] == x.shape[:-1]
-            return self._rows.like_stream(argument.numbers) if is_row else argument.numbers
+            return self._rows.like_stream(argument.recorded) if is_row else argument.recorded
 
         is_x = [isinstance(argument, Value) and argument.root is x.root for argument in op.arguments]
         arguments = [rows_of(argument) for argument in op.arguments]

@@ -81,7 +81,7 @@ class SumMeasurement:
         names = list(parts)
         gates = factors_between(x, left[0], self._values)
         if gates:
-            self._measured.fit(moment_numbers, [gates[0].numbers.flatten()], lambda numbers: entry.update(
+            self._measured.fit(moment_numbers, [gates[0].recorded.flatten()], lambda numbers: entry.update(
                 stream_gain=read_moments(numbers)["rms"]))
         rows = self._rows.values(x)
         dtype, count = rows.dtype, rows.numel()

@@ -59,7 +59,8 @@ class Value:
         return op is not None and not op.has_graph and not self.tensor.requires_grad
 
     @property
-    def numbers(self) -> Tensor:
+    def recorded(self) -> Tensor:
+        """Its numbers when the operator returned it."""
         return self.tensor.detach() if self.kept is None else self.kept
 
     @property
