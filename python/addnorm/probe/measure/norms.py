@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Optional, Tuple
+import functools
+from typing import List, Optional, Tuple
 
 from torch import Tensor, nn
 
@@ -26,11 +27,20 @@ def sample(rows: Tensor) -> Tensor:
     return rows[:max(1, tokens // max(1, rows.shape[1])), :tokens].clone()
 
 
+def without_epsilon(fit: Numbers, is_unit: bool) -> Numbers:
+    """Returns the fit of x/‖x‖ without a divisor, whose ε is a smallest length. is_unit: whether the norm is x/‖x‖."""
+    if is_unit and abs(fit.get("eps_in_deviation", 1)) < 1e-6 * fit.get("divisor", 0):
+        return {key: value for key, value in fit.items() if key in ("unexplained", "scale", "gamma_offset")}
+    return fit
+
+
 class NormMeasurement:
     """Measures one norm and writes its numbers to the profile's entry of a site."""
 
-    def __init__(self, measured: Measured, declared: Declared, site: Site, module: Optional[nn.Module]) -> None:
-        self._measured, self._site = measured, site
+    def __init__(self, measured: Measured, declared: Declared, site: Site, module: Optional[nn.Module],
+                 is_unit: bool) -> None:
+        """module: the norm's module. is_unit: whether it divides by a length."""
+        self._measured, self._site, self._is_unit = measured, site, is_unit
         self._is_other = is_of_other_axes(module) or squashing(module) is not None
         form = declared.gamma_form()
         self._known = KnownNorm(norm_kind(module) == "rms", None if form is None else form == "one_plus")
@@ -38,7 +48,7 @@ class NormMeasurement:
         self._together: Numbers = {}
         self._apart: Numbers = {}
 
-    def measure(self, norm: Norm, output: Value, weights: Tuple[Optional[Tensor], Optional[Tensor]], rows_of: RowsOf,
+    def request(self, norm: Norm, output: Value, weights: Tuple[Optional[Tensor], Optional[Tensor]], rows_of: RowsOf,
                 heads: int) -> None:
         """Requests the fits of a norm.
 
@@ -47,10 +57,8 @@ class NormMeasurement:
         read.
         """
         (read, stride), given = rows_of(norm.input.recorded), rows_of(output.recorded).rows
-        self._is_unit = norm.is_unit
-        self._count = read[..., 0].numel()
-        self._sample = [sample(read), sample(given), *(w if w is None else w.detach().clone() for w in weights)]
-        self._is_whole = stride == 1 and self._sample[0].shape[1] == read.shape[1]
+        copies = [sample(read), sample(given), *(w if w is None else w.detach().clone() for w in weights)]
+        is_whole = stride == 1 and copies[0].shape[1] == read.shape[1]
         if not self._is_other:
             self._measured.fit(norm_numbers, [read, given, *weights], self._numbers.update)
         if self._is_unit or weights == (None, None):
@@ -60,24 +68,24 @@ class NormMeasurement:
         if groups is not None:
             self._measured.fit(scale_numbers, groups, self._together.update)
             self._measured.fit(scale_numbers, whole, self._apart.update)
-        self._measured.finally_do(self._read)
+        self._measured.finally_do(functools.partial(self._read, read[..., 0].numel(), copies, is_whole))
 
-    def _read(self) -> None:
+    def _read(self, count: int, copies: List[Optional[Tensor]], is_whole: bool) -> None:
+        """copies: copies of rows of the norm's input and output, γ and β. is_whole: whether the rows are whole
+        sequences."""
         if self._together and is_one_scale(self._together) and not is_one_scale(self._apart):
             self._measured.entries.pop(self._site, None)  # one norm over all heads of a token
             return
         is_unit = "from_one" in self._numbers and is_unit_length(self._numbers)
         is_known = not is_unit and not self._is_other and "length" in self._numbers
-        fit = read_norm(self._numbers, self._count, self._known) if is_known else {}
+        fit = read_norm(self._numbers, count, self._known) if is_known else {}
         if not fit or "vanished" in fit or is_explained(fit):
             self._keep(fit, is_unit)
             return
-        self._measured.fit(statistics_numbers, self._sample, lambda numbers: self._keep(
-            read_statistics(numbers, fit, self._is_whole) or fit, is_unit), fit.get("gamma_offset", 0))
+        self._measured.fit(statistics_numbers, copies, lambda numbers: self._keep(
+            read_statistics(numbers, fit, is_whole) or fit, is_unit), fit.get("gamma_offset", 0))
 
     def _keep(self, fit: Numbers, is_unit: bool) -> None:
-        if self._is_unit and abs(fit.get("eps_in_deviation", 1)) < 1e-6 * fit.get("divisor", 0):
-            of_length = {"unexplained", "scale", "gamma_offset"}  # the keys of x/‖x‖, whose ε is a smallest length
-            fit = {key: value for key, value in fit.items() if key in of_length}
+        fit = without_epsilon(fit, self._is_unit)
         self._measured.entries[self._site].update(fit)
         self._measured.coverage.count("norms", bool(fit) or is_unit or self._is_other)

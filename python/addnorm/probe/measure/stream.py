@@ -163,7 +163,7 @@ class StreamMeasurement:
         own["dtype"] = dtype_name(output.tensor)
         self._record(site, output, {**own, **(more or {})}, rows_of)
         if is_new:
-            NormMeasurement(self._measured, self._declared, site, self._modules.get(norm.module)).measure(
+            NormMeasurement(self._measured, self._declared, site, self._modules.get(norm.module), norm.is_unit).request(
                 norm, output, (gamma, beta), rows_of or self._rows.of, heads)
         for point, name in ("gamma", norm.gamma), ("beta", norm.beta):
             if name in self._parameters and self._weights.is_first(self._parameters[name], site):

@@ -60,7 +60,7 @@ class Value:
 
     @property
     def recorded(self) -> Tensor:
-        """Its numbers when the operator returned it."""
+        """The numbers that the operator returned."""
         return self.tensor.detach() if self.kept is None else self.kept
 
     @property
