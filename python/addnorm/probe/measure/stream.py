@@ -37,22 +37,32 @@ class StreamMeasurement:
                  rows_of: Callable[[torch.Size], Rows]) -> None:
         """rows_of: returns the measured tokens for the shape of a stream."""
         flow = stream.flow
-        self._measured, self._declared, self._flow, self._values = measured, declared, flow, flow.values
-        self._parameters = graph.parameters
-        self._modules = declared.modules
-        shape = flow.x.tensor.shape
-        self._rows = rows_of(shape)
+        self._measured, self._declared, self._stream = measured, declared, stream
+        self._flow, self._values = flow, flow.values
+        self._modules, self._parameters = declared.modules, graph.parameters
+        self._rows_of, self._rows = rows_of, rows_of(flow.x.shape)
         self._gradients = Gradients(measured, self._parameters)
         self._sum_gradients = SumGradients(measured, flow, self._rows, self._modules, self._parameters, self._gradients)
         self._sums = SumMeasurement(measured, flow, self._rows)
         self._weights = WeightMeasurement(measured, self._gradients, graph)
         self._previous: Optional[Sublayer] = None
-        if stream.embedding is not None:
-            self._record(self._site(None, "embedding", "output"), stream.embedding,
-                         rows_of=rows_of(stream.embedding.shape).of)
-        if stream.embedding is not None or flow.lanes:
-            self._measured.width, self._measured.lanes = shape[-1], flow.lanes
+
+    def measure(self, output: Any) -> None:
+        """Measures the stream from its embedding to the logits. output: the model's output."""
+        embedding = self._stream.embedding
+        if embedding is not None:
+            self._record(self._site(None, "embedding", "output"), embedding,
+                         rows_of=self._rows_of(embedding.shape).of)
+        if embedding is not None or self._flow.lanes:
+            self._measured.width, self._measured.lanes = self._flow.x.shape[-1], self._flow.lanes
         self._measured.run_fits()
+        for subs in self._stream.layers:
+            for sub in subs:
+                self._measured.begin_layer(sub.module)
+                self._measured.add_sublayer(sub)
+                self._measured.guarded(self._measure_sublayer, sub, sub is subs[-1], subs[0])
+            self._measured.run_fits()
+        self._measure_end(output)
 
     def _site(self, layer: Optional[int], sublayer: str, point: str, **more: Any) -> Site:
         return Site(self._measured.step, layer, sublayer, point, **more)
@@ -71,7 +81,7 @@ class StreamMeasurement:
             self._measured.fit(activation_numbers, [sampled.rows], read, sampled.are_tokens)
         self._gradients.grade(site, value)
 
-    def sublayer(self, sub: Sublayer, is_last: bool, first: Sublayer) -> None:
+    def _measure_sublayer(self, sub: Sublayer, is_last: bool, first: Sublayer) -> None:
         """Measures one sublayer.
 
         is_last: whether it is the last one of its layer's module. first: the first one of that module.
@@ -169,8 +179,9 @@ class StreamMeasurement:
             if name in self._parameters and self._weights.is_first(self._parameters[name], site):
                 self._weights.record_parameter(site._replace(point=point, norm=slot), name)
 
-    def end(self, stream: Stream, output: Any) -> None:
-        """Measures the final norm and the logits. output: the model's output."""
+    def _measure_end(self, output: Any) -> None:
+        """Measures the final norm and the logits."""
+        stream = self._stream
         for where in self._flow.lost:
             self._measured.coverage.miss_sum(where, "the lanes behind a sublayer were not understood")
         norm = stream.final_norm
