@@ -99,8 +99,7 @@ class Probe:
                          f"{words_of_hidden(self.model)}"
                          f"{f'; {min(self._opaque)}: {_OPAQUE}' if self._opaque else ''}")
 
-    def run(self, *inputs: Any, loss: Optional[Callable[[Any], Tensor]] = None,
-            **named_inputs: Any) -> Probe:
+    def run(self, *inputs: Any, loss: Optional[Callable[[Any], Tensor]] = None, **named_inputs: Any) -> Probe:
         """Measures model(*inputs), and if `loss` is given, the gradients of loss(output). Restores every .grad."""
         gradients = [(p, p.grad) for p in self.model.parameters()]
 

@@ -1,5 +1,4 @@
-"""Follows the residual stream through the operators of a forward pass. Groups linear maps into branches, and finds
-norms and sums.
+"""Follows the residual stream through the operators of a forward pass, and finds its branches, norms and sums.
 
 A linear map begins a branch, attention and products join branches, and a sum with the stream ends them.
 """
@@ -68,11 +67,10 @@ class Flow:
 
     def carries_stream(self, value: Value) -> bool:
         """Whether a layer with this value as input continues this stream."""
-        return self.values.carries_stream(value)
+        return self.values.depends_on_stream(value) and self.values.has_stream_shape(value)
 
     def is_end(self, value: Value, next_x: Value) -> bool:
-        """Whether a value is the stream after the last sublayer. next_x: that stream, or the last sum if the stream
-        has lanes."""
+        """Whether a value is the stream after the last sublayer. next_x: that stream, or with lanes, the last sum."""
         if self.has_last_lanes:
             return self.values.is_stream(value) and value.root.order > next_x.root.order
         return value.root is next_x.root
@@ -101,8 +99,7 @@ class Flow:
             self.norms.take(op, inputs, outputs)
 
     def _join(self, op: Op, inputs: List[Value]) -> BranchIds:
-        """Processes an operator other than a linear map or a sum: joins the branches that it reads. Returns the
-        ids of its output's branches."""
+        """Joins the branches that an operator reads. Returns their ids. The operator is no linear map and no sum."""
         ids = self.values.ids_of_any(inputs)
         self._note_mixing(op, inputs, ids)
         self.sums.excuse_difference(op, inputs)
@@ -112,8 +109,7 @@ class Flow:
     def _linear(self, op: Op, inputs: List[Value]) -> Optional[Linear]:
         if op.name not in LINEAR:
             return None
-        weights = [v for v in op.inputs if v.parameter and v.tensor.dim() > 1
-                   and not self.values.depends_on_stream(v)]
+        weights = [v for v in op.inputs if v.parameter and v.tensor.dim() > 1 and not self.values.depends_on_stream(v)]
         if not weights:
             return None
         weight = weights[-1]
@@ -137,8 +133,7 @@ class Flow:
         return frozenset([id])
 
     def _rejoins(self, linear: Linear) -> bool:
-        """Whether a layer begins with a linear map from the concatenation of stream and skip to the stream, as in a
-        U-net."""
+        """Whether a layer begins with a linear map of the concatenated stream and skip, as in a U-net."""
         stands_in_layer = parent_of(parent_of(linear.weight)) == self.values.place.module
         return stands_in_layer and linear.input.tensor.numel() > self.x.tensor.numel() and \
             linear.input.shape[:-1] == linear.output.shape[:-1] and self.values.has_stream_shape(linear.output)

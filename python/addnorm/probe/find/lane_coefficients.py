@@ -110,8 +110,7 @@ def is_sigmoid(value: Value) -> bool:
 
 
 def rows_of(value: Value, size: int, count: int, rows: SelectRows) -> Optional[Tensor]:
-    """Returns coefficients as [rows, size], or None if they are neither one set for all tokens nor one set for each
-    token."""
+    """Returns coefficients as [rows, size], or None if there is neither one set for all tokens nor one for each."""
     numbers = value.recorded
     if numbers.numel() % size:
         return None

@@ -40,8 +40,7 @@ def reads_in_turn(linear: Linear, flow: Flow) -> bool:
 
 
 def find_lanes(flow: Flow, has_sums: bool) -> Optional[Tuple[Value, Value]]:
-    """Returns the state of several lanes and the row of it that the first sublayer reads. Returns None if that sublayer
-    reads the stream itself.
+    """Returns the state of several lanes and its row that the first sublayer reads, or None if it reads the stream.
 
     has_sums: the flow has found sums of one stream. Then the stream is no state if a branch reads all of it.
     """
@@ -76,8 +75,7 @@ def _read_lanes(linear: Linear, flow: Flow) -> Optional[Tuple[Value, Value]]:
 
 
 def reads_otherwise(flow: Flow) -> bool:
-    """Whether the first branch reads fewer numbers than the layer's input has, or mixed parts of its features, as in
-    Frac-connections."""
+    """Whether the first branch reads only a part of the layer's input, or mixed parts, as in Frac-connections."""
     first = next(filter(is_branch, flow.linears), None)
     if first is None or reads_in_turn(first, flow):
         return False
@@ -161,8 +159,7 @@ class LaneFlow(Flow):
         return linear
 
     def _reads_lanes(self, read: Value) -> bool:
-        """Whether a linear map reads all lanes, to compute coefficients, rather than one row that goes to several
-        experts."""
+        """Whether a linear map reads all lanes, to compute coefficients, and not one row for several experts."""
         if not self.is_state(read):
             return False
         for value in bottlenecks(read, self.values):

@@ -2,8 +2,7 @@
 X′ = A·X + b ⊗ f. A is the carry, and b is the write.
 
 Lanes are recognized by a fit: A and b are solved for in each token, from the state before a site, the branch and the
-state after it: d equations for n + 1 unknowns. So neither the model's choice of operators nor the axis of the lanes
-matters.
+state after it: d equations for n + 1 unknowns. So neither the operators nor the axis of the lanes matter.
 """
 
 from __future__ import annotations

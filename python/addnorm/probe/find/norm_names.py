@@ -23,11 +23,9 @@ SQUASHING = {"dyt": r"dyt|dynamic_?tanh", "derf": r"derf|dynamic_?erf"}
 
 def is_norm(name: str, module: nn.Module) -> bool:
     """Whether a module normalizes rows, or squashes values instead, by the name of its class or its own name."""
-    def has_name() -> bool:
-        has_parameters = any(True for _ in module.parameters())
-        return has_parameters and NORM_NAME.search(name.rpartition(".")[2]) is not None
-
-    return is_norm_class(module) or may_normalize_rows(module) and (squashing(module) is not None or has_name())
+    has_name = NORM_NAME.search(name.rpartition(".")[2]) is not None
+    return is_norm_class(module) or may_normalize_rows(module) and (
+        squashing(module) is not None or has_name and any(True for _ in module.parameters()))
 
 
 def squashing(module: Optional[nn.Module]) -> Optional[str]:

@@ -42,10 +42,8 @@ class NormFinder:
         self._values = values
         self.found: List[Norm] = []
         self._norm_of: Dict[Value, Norm] = {}
-        # Values that were computed elementwise from one value of the stream's shape. Statistics of such a value, and
-        # whether they are lengths.
-        self._pointwise: Dict[Value, Base] = {}
-        self._statistics: Dict[Value, Tuple[Value, bool]] = {}
+        self._pointwise: Dict[Value, Base] = {}  # values computed elementwise from one value of the stream's shape
+        self._statistics: Dict[Value, Tuple[Value, bool]] = {}  # statistics of such a value; whether they are lengths
 
     def at(self, value: Value) -> Optional[Norm]:
         """Returns the norm with this output, or None."""

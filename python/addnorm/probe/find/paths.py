@@ -64,8 +64,7 @@ def is_random(value: Value, depth: int = 4) -> bool:
 
 def factors_between(value: Value, source: Value, values: StreamValues, depth: int = 8) -> List[Value]:
     """Returns the computed factors for each feature, such as gates and modulations, that multiply `source` between it
-    and `value`. Learned vectors do not count. Returns [] if operators other than products, sums and dropout lie
-    between."""
+    and `value`. Learned vectors do not count. Returns [] if an operator outside of MODULATING lies between."""
     found: List[Value] = []
     while value.root is not source.root:
         op = value.root.op
@@ -117,8 +116,7 @@ def in_order(value: Value) -> Value:
 
 
 def is_sum_with(value: Value, others: Set[Value], depth: int = 12) -> bool:
-    """Whether the value is a separate stream: sums and norms of its shape lead to it, and one adds a value of
-    `others`."""
+    """Whether sums and norms of its shape lead to a value, and one of them adds a value of `others`."""
     op = value.root.op
     if op is None or depth == 0:
         return False
@@ -138,8 +136,7 @@ def leads_to_sum(op: Op, total: Value, values: StreamValues, depth: int = 8) -> 
 
 
 def makes_branch(op: Op, x: Value, values: StreamValues) -> bool:
-    """Whether an operator makes a part of the branch from the branch and the stream x: f − x or c(f)·x. The sum x + f
-    is no such part."""
+    """Whether an operator makes a part of the branch from the branch f and the stream x: f − x or c(f)·x, not x + f."""
     is_added = op.name == "add" or op.name == "sub" and op.inputs[0].root is x.root
     return not is_added and any(map(values.ids_of, op.inputs))
 
@@ -173,8 +170,7 @@ def bottlenecks(value: Value, values: StreamValues, from_branches: bool = False)
 
 
 def learned_stream(stream: Optional[Value], x: Value, values: StreamValues) -> Value:
-    """Returns x, or g ⊙ (x + b) if the residual connection has learned gains and biases. stream: the term of the
-    sum."""
+    """Returns x, or g ⊙ (x + b) if the residual connection has learned g and b. stream: the term of the sum."""
     value, found = stream, x
     while value is not None and value.root is not x.root:
         op = value.root.op

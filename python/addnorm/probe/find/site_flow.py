@@ -30,8 +30,7 @@ def lanes_of_call(call: Leave, site: Site) -> DeclaredLanes:
 
 
 def find_site(events: List[Event], begin: int, end: int) -> Optional[Leave]:
-    """Returns the first site that ended between two events, if its stack has lanes that a search by shapes does not
-    find."""
+    """Returns the first site that ended between two events, if shapes do not show the lanes of its stack."""
     first = next((event for event in events[begin:end] if isinstance(event, Leave) and site_of(event)), None)
     if first is None:
         return None

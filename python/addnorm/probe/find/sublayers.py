@@ -250,8 +250,7 @@ class Arranger:
         return known[0] if stream is None or is_normed else stream
 
     def _adds_to_older_stream(self, stream: Value, previous: Sublayer, sub: Sublayer) -> bool:
-        """Whether a sublayer reads one stream and adds to an older one, while a later operator uses the newer one, as
-        in reversible networks."""
+        """Whether a sublayer adds to an older stream, and an operator uses the newer, as in reversible networks."""
         left = previous.next_x
         return stream.root.order < previous.total.order and not is_made_of(stream, left, self._values) and any(
             op.order > sub.total.order and op.name in USES

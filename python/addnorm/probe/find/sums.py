@@ -43,8 +43,7 @@ class SumFinder:
 
     def take(self, op: Op, inputs: List[Value], total: Value) -> bool:
         """Finds the sum of an operator. Returns whether it adds branches to the stream."""
-        if op.name not in SUMS or len(inputs) != 2 or \
-                not all(map(self._values.has_stream_shape, [*inputs, total])):
+        if op.name not in SUMS or len(inputs) != 2 or not all(map(self._values.has_stream_shape, [*inputs, total])):
             return False
         if self._complete(inputs, total):
             return True
@@ -72,9 +71,11 @@ class SumFinder:
 
     def _add_plain(self, op: Op, inputs: List[Value], total: Value) -> bool:
         stream, branch = inputs if self._values.is_stream(inputs[0]) else inputs[::-1]
-        is_difference = op.name == "sub" and stream is inputs[1]  # f − x, an intermediate of x + r·(f − x)
-        if is_difference or self._is_gated_stream(branch, stream):
-            return False
+        last = branch.root.op
+        if last is not None and last.name == "mul" and any(v.root is stream.root for v in last.inputs):
+            return False  # x + x·g(x) = x·(1 + g) is no sum
+        if op.name == "sub" and stream is inputs[1]:
+            return False  # f − x is an intermediate of x + r·(f − x)
         for read in [b.linears[0].input for b in self._values.branches_of(branch)]:
             if read.root in self._sum_of and self._reopen(read, stream):
                 self._values.unite(self._values.ids_of(branch) | self._values.ids_of(read))
@@ -193,8 +194,8 @@ class SumFinder:
         return False
 
     def _add_projection(self, inputs: List[Value], kept: Value, stream: Value, total: Value) -> bool:
-        """Recognizes f − ⟨f, x⟩/⟨x, x⟩·x, the part of the branch f that is orthogonal to the stream. It is still a
-        branch. kept: the multiple of x."""
+        """Recognizes f − ⟨f, x⟩/⟨x, x⟩·x, the part of f that is orthogonal to the stream: still a branch.
+        kept: the multiple of x."""
         branch = next(v for v in inputs if v is not kept)
         factor = next((v for v in kept.root.op.inputs if v is not stream), stream)
         is_row_wise = factor.tensor.numel() * stream.shape[-1] == stream.tensor.numel()
@@ -216,11 +217,6 @@ class SumFinder:
             ids |= self._values.ids_of_branches(gated.branches)
             gated.branches = []
         return self._values.unite(ids)
-
-    def _is_gated_stream(self, branch: Value, stream: Value) -> bool:
-        """Whether the branch is a product with the stream, as in x + x·g(x) = x·(1 + g), so that it is no sum."""
-        op = branch.root.op
-        return op is not None and op.name == "mul" and any(v.root is stream.root for v in op.inputs)
 
     def keep(self, ended: Sum) -> None:
         """Keeps a sum and closes its branches."""

@@ -81,10 +81,6 @@ class StreamValues:
     def has_stream(self, value: Value) -> bool:
         return self.is_stream(value) and self.has_stream_shape(value)
 
-    def carries_stream(self, value: Value) -> bool:
-        """Whether a layer with this value as input continues the stream."""
-        return self.depends_on_stream(value) and self.has_stream_shape(value)
-
     def is_projected(self, value: Value) -> bool:
         """Whether linear maps between two stages computed it from the stream."""
         branches = self.branches_of(value)

@@ -71,8 +71,7 @@ def sampled_together(lanes: List[Tensor]) -> Tensor:
 
 
 def explain_by_row(values: LaneRows) -> Solution:
-    """Fits each lane after the site as a sum of the lanes before it and of the branch, if the branch is large
-    enough."""
+    """Fits each lane after the site as a sum of the lanes before it and of the branch, if that is large enough."""
     is_written = values.branch.norm() > IDLE * values.before.norm()
     sources = torch.cat([values.before, values.branch[:, None]], 1) if is_written else values.before
     return solve(values.after, sources, values.precision)

@@ -77,8 +77,7 @@ class Declared:
         return "mhc" if is_mhc else None
 
     def norm(self, norms: List[nn.Module], entries: List[Numbers]) -> Optional[str]:
-        """Returns "layer" or "rms" by the names of most norms. Unknown classes named LayerNorm that do not centre
-        their rows count as "rms"."""
+        """Returns the kind of most norms by their names. Unknown LayerNorms that do not centre rows count as "rms"."""
         declared = Counter(filter(None, map(norm_kind, norms))).most_common(1)
         centred = [entry["centred"] > 0.5 for entry in entries if "centred" in entry]
         is_known = "norm" in self._family or any(type(n) in (nn.LayerNorm, getattr(nn, "RMSNorm", None)) for n in norms)
@@ -87,8 +86,7 @@ class Declared:
         return declared[0][0] if declared else None
 
     def epsilon(self, norms: List[nn.Module]) -> Optional[float]:
-        """Returns the configuration's ε. If the modules have another ε, returns that one, because models ignore some
-        numbers of their configuration."""
+        """Returns the configuration's ε, or that of most modules if none has the configuration's."""
         of_config = self.config(*EPSILONS)
         of_modules = [e for e in (entry(n, *EPSILONS) for n in norms) if isinstance(e, float)]
         if of_modules and of_config not in of_modules:
@@ -96,8 +94,7 @@ class Declared:
         return of_config
 
     def norm_facts(self, layers: Iterable[nn.Module], entries: List[Numbers]) -> Dict[str, Any]:
-        """Returns the kind of norm, the ε and the form of γ in some layers. entries: the measured numbers of their
-        norms."""
+        """Returns the kind of norm, the ε and the form of γ in some layers. entries: the numbers of their norms."""
         slots = self.norm_slots()
         norms = [m for layer in layers for name, m in layer.named_modules() if name in slots]
         return {"norm": self.norm(norms, entries), "eps": self.epsilon(norms),

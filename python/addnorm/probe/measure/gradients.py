@@ -21,12 +21,7 @@ from .profile import Site
 
 ENOUGH = 2**24  # the number of values of gradients that starts a batch of fits
 
-
-class Gradient:
-    """The gradient of a value, which backward passes to the listeners."""
-
-    def __init__(self) -> None:
-        self.listeners: List[Callable[[Tensor], None]] = []
+Listeners = List[Callable[[Tensor], None]]  # functions that backward calls with the gradient of a value
 
 
 class Gradients:
@@ -35,16 +30,16 @@ class Gradients:
     def __init__(self, measured: Measured, parameters: Dict[str, Tensor]) -> None:
         self._measured = measured
         self._is_trained = any(parameter.requires_grad for parameter in parameters.values())
-        self._gradients: Dict[Value, Gradient] = {}
+        self._listeners: Dict[Value, Listeners] = {}
 
-    def watch(self, value: Value) -> Optional[Gradient]:
-        """Hooks the gradient of a value. Returns None if the value gets no gradient."""
-        if value in self._gradients:
-            return self._gradients[value]
-        gradient = Gradient()
+    def watch(self, value: Value) -> Optional[Listeners]:
+        """Hooks the gradient of a value. Returns its listeners, or None if the value gets no gradient."""
+        if value in self._listeners:
+            return self._listeners[value]
+        listeners: Listeners = []
 
         def arrived(values: Tensor) -> None:
-            for listener in gradient.listeners:
+            for listener in listeners:
                 listener(values)
 
         if value.has_lost_edge:
@@ -55,19 +50,19 @@ class Gradients:
             self._measured.hook_gradient(value.tensor, arrived)
         else:
             return None
-        self._gradients[value] = gradient
-        return gradient
+        self._listeners[value] = listeners
+        return listeners
 
     def grade(self, site: Site, value: Value) -> None:
-        gradient = self.watch(value)
-        if gradient is not None and self._is_new(site):
-            gradient.listeners.append(self._keeper(self._measured.entries[site]))
+        listeners = self.watch(value)
+        if listeners is not None and self._is_new(site):
+            listeners.append(self._keeper(self._measured.entries[site]))
 
     def grade_lanes(self, site: Site, value: Value, layout: Layout) -> None:
         """Measures the gradient of each lane of a state."""
-        gradient = self.watch(value)
-        if gradient is not None and self._is_new(site):
-            gradient.listeners.append(functools.partial(self._keep_lanes, site, layout))
+        listeners = self.watch(value)
+        if listeners is not None and self._is_new(site):
+            listeners.append(functools.partial(self._keep_lanes, site, layout))
 
     def _is_new(self, site: Site) -> bool:
         """Marks the gradient of a site as measured. Returns whether it was not marked before."""
@@ -92,15 +87,15 @@ class Gradients:
 
     def grade_branch(self, site: Site, sub: Sublayer) -> None:
         """Notes a gradient of 0 for a branch if one arrives at the lanes into which it is written, but none at it."""
-        entry, total = self._measured.entries[site], self.watch(sub.total)
+        entry, of_total = self._measured.entries[site], self.watch(sub.total)
         arrived: List[bool] = []  # True for each gradient that arrived at the branch
         self._measured.finally_do(functools.partial(self.count, entry, arrived))
-        if total is None or sub.joined.is_within_function or sub.joined.has_lost_edge:
+        if of_total is None or sub.joined.is_within_function or sub.joined.has_lost_edge:
             return
-        total.listeners.append(lambda gradient: None if arrived else entry.update(grad_to_branch=0.0))
-        branch = self.watch(sub.joined)
-        if branch is not None:
-            branch.listeners.append(lambda gradient: arrived.append(entry.pop("grad_to_branch", 0.0) == 0))
+        of_total.append(lambda gradient: None if arrived else entry.update(grad_to_branch=0.0))
+        of_branch = self.watch(sub.joined)
+        if of_branch is not None:
+            of_branch.append(lambda gradient: arrived.append(entry.pop("grad_to_branch", 0.0) == 0))
 
     def count(self, entry: Numbers, arrived: Sequence[bool] = ()) -> None:
         """Counts the gradient of a sum. arrived: True for each gradient that arrived at its branch."""

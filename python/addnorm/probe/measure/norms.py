@@ -28,7 +28,7 @@ def sample(rows: Tensor) -> Tensor:
 
 
 def without_epsilon(fit: Numbers, is_unit: bool) -> Numbers:
-    """Returns the fit of x/‖x‖ without a divisor, whose ε is a smallest length. is_unit: whether the norm is x/‖x‖."""
+    """Returns a norm's fit. That of x/‖x‖ has no divisor if its ε is only a smallest length."""
     if is_unit and abs(fit.get("eps_in_deviation", 1)) < 1e-6 * fit.get("divisor", 0):
         return {key: value for key, value in fit.items() if key in ("unexplained", "scale", "gamma_offset")}
     return fit
@@ -50,11 +50,10 @@ class NormMeasurement:
 
     def request(self, norm: Norm, output: Value, weights: Tuple[Optional[Tensor], Optional[Tensor]], rows_of: RowsOf,
                 heads: int) -> None:
-        """Requests the fits of a norm.
+        """Requests the fits of a norm. Copies values that may be overwritten before a fit is read.
 
         weights: γ and β. heads: the number of heads, for a norm of queries or keys. If the heads of a token share
-        statistics, the entry is removed again. Values are copied now, because they may be overwritten before the fit is
-        read.
+        statistics, the entry is removed again.
         """
         (read, stride), given = rows_of(norm.input.recorded), rows_of(output.recorded).rows
         copies = [sample(read), sample(given), *(w if w is None else w.detach().clone() for w in weights)]
@@ -71,8 +70,7 @@ class NormMeasurement:
         self._measured.finally_do(functools.partial(self._read, read[..., 0].numel(), copies, is_whole))
 
     def _read(self, count: int, copies: List[Optional[Tensor]], is_whole: bool) -> None:
-        """copies: copies of rows of the norm's input and output, γ and β. is_whole: whether the rows are whole
-        sequences."""
+        """copies: rows of the norm's input and output, γ and β. is_whole: whether the rows are whole sequences."""
         if self._together and is_one_scale(self._together) and not is_one_scale(self._apart):
             self._measured.entries.pop(self._site, None)  # one norm over all heads of a token
             return

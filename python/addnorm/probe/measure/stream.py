@@ -6,7 +6,7 @@ import functools
 from typing import Any, Callable, Optional
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ..._structure import dtype_name, tensors_in
 from ..find.norm_names import is_norm
@@ -51,8 +51,7 @@ class StreamMeasurement:
         """Measures the stream from its embedding to the logits. output: the model's output."""
         embedding = self._stream.embedding
         if embedding is not None:
-            self._record(self._site(None, "embedding", "output"), embedding,
-                         rows_of=self._rows_of(embedding.shape).of)
+            self._record(self._site(None, "embedding", "output"), embedding, rows_of=self._rows_of(embedding.shape).of)
         if embedding is not None or self._flow.lanes:
             self._measured.width, self._measured.lanes = self._flow.x.shape[-1], self._flow.lanes
         self._measured.run_fits()
@@ -82,10 +81,7 @@ class StreamMeasurement:
         self._gradients.grade(site, value)
 
     def _measure_sublayer(self, sub: Sublayer, is_last: bool, first: Sublayer) -> None:
-        """Measures one sublayer.
-
-        is_last: whether it is the last one of its layer's module. first: the first one of that module.
-        """
+        """Measures one sublayer. first: the first one of its layer's module. is_last: whether it is the last one."""
         def at(point: str) -> Site:
             return self._site(sub.layer, sub.kind, point)
 
@@ -96,8 +92,7 @@ class StreamMeasurement:
         if consumed is not None:
             self._record_norm(at("before"), "before", sub.before, consumed, self._past_norm(sub))
             self._fit_modulation(self._measured.entries[at("before")], sub)
-        self._record(at("branch"), sub.output, then=functools.partial(
-            self._note_gain_at_zero, layer_module=sub.module))
+        self._record(at("branch"), sub.output, then=functools.partial(self._note_gain_at_zero, layer_module=sub.module))
         if sub.inside is not None:
             self._record_norm(at("inside"), "inside", sub.inside, sub.inside.output)
         if sub.sum.lanes is not None:
@@ -118,8 +113,7 @@ class StreamMeasurement:
         self._weights.record_weights(at("weight"), sub)
 
     def _note_gain_at_zero(self, entry: Numbers, layer_module: str) -> None:
-        """Notes for a branch of 0 whether a norm of its layer has a γ of 0. The last BatchNorm of a branch is often
-        initialized like this."""
+        """Notes for a branch of 0 whether a norm of its layer has a γ of 0, a usual start of BatchNorm."""
         layer = self._modules.get(layer_module)
         if entry["rms"] != 0 or layer is None:
             return
@@ -200,15 +194,11 @@ class StreamMeasurement:
         values = list(output.values()) if isinstance(output, dict) else \
             output if isinstance(output, (list, tuple)) else [output]
         site = self._site(None, "head", "output")
-        for tensor in map(first_tensor, values):
+        for value in values:
+            tensor = next((t for t in tensors_in(value) if t.is_floating_point() and t.dim() > 1), None)
             if tensor is None or tensor.shape[-1] not in sizes - {self._measured.width}:
                 continue
             self._record(site, Value(tensor), {"reads_stream": float(reads_stream)},
                          lambda numbers: self._rows.of(numbers, tensor.shape))
             self._measured.run_fits()
             return
-
-
-def first_tensor(values: Any) -> Optional[Tensor]:
-    """Returns the first floating-point tensor of two dimensions or more in `values`."""
-    return next((t for t in tensors_in(values) if t.is_floating_point() and t.dim() > 1), None)

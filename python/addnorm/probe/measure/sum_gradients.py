@@ -20,7 +20,7 @@ from ..fit.batch import Numbers
 from ..fit.sums import MOST_UNEXPLAINED, InnerProducts, inner_products
 from ..fit.values import wide
 from ..record.graph import Op, Value
-from .gradients import ENOUGH, Gradient, Gradients
+from .gradients import ENOUGH, Gradients, Listeners
 from .measured import Measured
 from .profile import Site
 from .rows import Rows
@@ -59,10 +59,10 @@ class ShareFit:
         self._awaits_branch, self._has_branch_gradient, self._readers = awaits_branch, has_branch_gradient, readers
         self._arrived: Dict[Any, Tensor] = {}  # the gradients that have arrived in this backward pass, by key
 
-    def listen(self, key: Any, gradient: Optional[Gradient]) -> None:
+    def listen(self, key: Any, listeners: Optional[Listeners]) -> None:
         """key: "sum", "norm", "branch", "x", or the number of a reader."""
-        if gradient is not None:
-            gradient.listeners.append(functools.partial(self._take, key))
+        if listeners is not None:
+            listeners.append(functools.partial(self._take, key))
 
     def _take(self, key: Any, values: Tensor) -> None:
         arrived = self._arrived
@@ -145,8 +145,7 @@ class SumGradients:
         return None
 
     def _output_of(self, node: Any, value: Value, total: Value, depth: int = 4) -> Optional[Value]:
-        """Returns the output from which learned gains and biases computed the value, or None. It must not be the
-        sum."""
+        """Returns the output from which learned gains and biases computed the value, or None. It is not the sum."""
         if value.root is total.root:
             return None
         if value.edge is not None and value.edge[0] is node:
@@ -164,7 +163,7 @@ class SumGradients:
         """Returns the readers of the stream other than the sum, as (output, function that passes its gradient back).
         Returns None if the gradient through a reader cannot be computed."""
         found: Dict[str, Tuple[Value, Callable]] = {}
-        values, total = self._flow.values, sub.sum.total
+        values, total, stream = self._flow.values, sub.sum.total, sub.sum.stream
         for op in values.readers.get(sub.x.root, []):
             output = op.outputs[0]
             if op is total.root.op or leads_to_sum(op, total, values) and not makes_branch(op, sub.x, values):
@@ -182,15 +181,12 @@ class SumGradients:
             elif module is not None and is_projection(module) and not list(module.children()):
                 output = next((n.output for n in self._flow.linears if n.op is op), output)
                 found[f"{op.module} {op.order}"] = output, functools.partial(self._through, module, sub.x)
-            elif op.name in ELEMENTWISE and output.shape == sub.x.shape and not self._is_in_stream(output, sub):
+            elif op.name in ELEMENTWISE and output.shape == sub.x.shape and not (
+                    stream is not None and is_made_of(stream, output, values)):  # not a bound of x that f is added to
                 found[f"{op.name} {op.order}"] = output, functools.partial(self._through_elementwise, op, sub.x)
             else:
                 return None
         return list(found.values())
-
-    def _is_in_stream(self, value: Value, sub: Sublayer) -> bool:
-        """Whether the stream in a sum was computed from a value, as from a bound of x."""
-        return sub.sum.stream is not None and is_made_of(sub.sum.stream, value, self._flow.values)
 
     def _through(self, module: nn.Module, x: Value, gradient: Tensor) -> Optional[Tensor]:
         return vector_jacobian(module.forward, self._rows.values(x), gradient)
