@@ -28,7 +28,7 @@ def sample(rows: Tensor) -> Tensor:
 
 
 def without_epsilon(fit: Numbers, is_unit: bool) -> Numbers:
-    """Returns a norm's fit. That of x/‖x‖ has no divisor if its ε is only a smallest length."""
+    """Returns a norm's fit, without the divisor if the norm is x/‖x‖ and its ε is only a smallest length."""
     if is_unit and abs(fit.get("eps_in_deviation", 1)) < 1e-6 * fit.get("divisor", 0):
         return {key: value for key, value in fit.items() if key in ("unexplained", "scale", "gamma_offset")}
     return fit
