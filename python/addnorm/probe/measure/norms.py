@@ -47,6 +47,7 @@ class NormMeasurement:
         self._numbers: Numbers = {}
         self._together: Numbers = {}
         self._apart: Numbers = {}
+        self._copies: List[Optional[Tensor]] = []  # rows of the norm's input and output, γ and β
 
     def request(self, norm: Norm, output: Value, weights: Tuple[Optional[Tensor], Optional[Tensor]], rows_of: RowsOf,
                 heads: int) -> None:
@@ -56,8 +57,8 @@ class NormMeasurement:
         statistics, the entry is removed again.
         """
         (read, stride), given = rows_of(norm.input.recorded), rows_of(output.recorded).rows
-        copies = [sample(read), sample(given), *(w if w is None else w.detach().clone() for w in weights)]
-        is_whole = stride == 1 and copies[0].shape[1] == read.shape[1]
+        self._copies = [sample(read), sample(given), *(w if w is None else w.detach().clone() for w in weights)]
+        is_whole = stride == 1 and self._copies[0].shape[1] == read.shape[1]
         if not self._is_other:
             self._measured.fit(norm_numbers, [read, given, *weights], self._numbers.update)
         if self._is_unit or weights == (None, None):
@@ -67,10 +68,10 @@ class NormMeasurement:
         if groups is not None:
             self._measured.fit(scale_numbers, groups, self._together.update)
             self._measured.fit(scale_numbers, whole, self._apart.update)
-        self._measured.finally_do(functools.partial(self._read, read[..., 0].numel(), copies, is_whole))
+        self._measured.finally_do(functools.partial(self._read, read[..., 0].numel(), is_whole))
 
-    def _read(self, count: int, copies: List[Optional[Tensor]], is_whole: bool) -> None:
-        """copies: rows of the norm's input and output, γ and β. is_whole: whether the rows are whole sequences."""
+    def _read(self, count: int, is_whole: bool) -> None:
+        """count: the number of rows. is_whole: whether the copied rows are whole sequences."""
         if self._together and is_one_scale(self._together) and not is_one_scale(self._apart):
             self._measured.entries.pop(self._site, None)  # one norm over all heads of a token
             return
@@ -80,7 +81,7 @@ class NormMeasurement:
         if not fit or "vanished" in fit or is_explained(fit):
             self._keep(fit, is_unit)
             return
-        self._measured.fit(statistics_numbers, copies, lambda numbers: self._keep(
+        self._measured.fit(statistics_numbers, self._copies, lambda numbers: self._keep(
             read_statistics(numbers, fit, is_whole) or fit, is_unit), fit.get("gamma_offset", 0))
 
     def _keep(self, fit: Numbers, is_unit: bool) -> None:
