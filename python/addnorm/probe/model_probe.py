@@ -31,7 +31,9 @@ class Probe:
                  attention: Names, feed_forward: Names, every: int, recipe: Dict[str, Any],
                  batch_first: Optional[bool], tokens: int):
         self.model, self._every, self._tokens = model, every, tokens
-        self._entered = 0
+        self._entered = 0  # the number of uses of `with`
+        self._measures = False  # whether the current use is measured
+        self._measured_before = 0  # the number of sublayers that were measured before it
         self._named = {kind: [names] if isinstance(names, str) else list(names) for kind, names in
                        (("attention", attention), ("feed_forward", feed_forward))}
         if isinstance(model, torch.jit.ScriptModule):
@@ -96,8 +98,7 @@ class Probe:
                          f"{words_of_hidden(self.model)}"
                          f"{f'; {min(self._opaque)}: {_OPAQUE}' if self._opaque else ''}")
 
-    def run(self, *inputs: Any, loss: Optional[Callable[[Any], Tensor]] = None,
-            **named_inputs: Any) -> Probe:
+    def run(self, *inputs: Any, loss: Optional[Callable[[Any], Tensor]] = None, **named_inputs: Any) -> Probe:
         """Measures model(*inputs), and if `loss` is given, the gradients of loss(output). Restores every .grad."""
         gradients = [(p, p.grad) for p in self.model.parameters()]
 
@@ -175,14 +176,7 @@ class Probe:
         return bool(found.streams)
 
     def _measure_stream(self, stream: Stream, graph: Graph) -> None:
-        measurement = StreamMeasurement(self._measured, self._declared, stream, graph, self._rows)
-        for subs in stream.layers:
-            for sub in subs:
-                self._measured.begin_layer(sub.module)
-                self._measured.add_sublayer(sub)
-                self._measured.guarded(measurement.sublayer, sub, sub is subs[-1], subs[0])
-            self._measured.run_fits()
-        measurement.end(stream, graph.output)
+        StreamMeasurement(self._measured, self._declared, stream, graph, self._rows).measure(graph.output)
 
     def _rows(self, shape: torch.Size) -> Rows:
         return Rows(shape, self._batch_first, self._tokens)

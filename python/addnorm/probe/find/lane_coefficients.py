@@ -11,10 +11,8 @@ from ..._structure import dtype_name
 from ..fit.lanes import LaneRows, share
 from ..fit.values import wide
 from ..record.graph import Value
+from .operators import DIVIDES, PARTS
 from .parts import Sum
-
-DIVIDES = ("div", "exp", "_softmax", "_safe_softmax", "_log_softmax")
-PARTS = ("slice", "split", "split_with_sizes", "select", "narrow", "chunk")
 
 SelectRows = Callable[[Tensor], Tensor]  # returns the measured rows of [tokens, k]
 
@@ -112,9 +110,8 @@ def is_sigmoid(value: Value) -> bool:
 
 
 def rows_of(value: Value, size: int, count: int, rows: SelectRows) -> Optional[Tensor]:
-    """Returns coefficients as [rows, size], or None if they are neither one set for all tokens nor one set for each
-    token."""
-    numbers = value.numbers
+    """Returns coefficients as [rows, size], or None if there is neither one set for all tokens nor one for each."""
+    numbers = value.recorded
     if numbers.numel() % size:
         return None
     if numbers.numel() == size:

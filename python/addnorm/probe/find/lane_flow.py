@@ -8,9 +8,10 @@ from typing import List, Optional, Tuple
 from ..record.graph import Op, Value
 from .flow import Flow
 from .lanes import MOST, Fit, count_lanes, fit_sum, has_axis_beside, lanes_of
+from .operators import SUMS
 from .parts import FittedLanes, Linear, Sum
 from .paths import as_row, bottlenecks
-from .values import STREAM, Branches
+from .values import STREAM, BranchIds
 
 EXPLAINED = 0.03  # the largest relative residual of a sum; 16 bits leave some percent if lanes are nearly equal
 CARRIED = 0.02  # the least share of the largest lane that counts as a carry
@@ -39,8 +40,7 @@ def reads_in_turn(linear: Linear, flow: Flow) -> bool:
 
 
 def find_lanes(flow: Flow, has_sums: bool) -> Optional[Tuple[Value, Value]]:
-    """Returns the state of several lanes and the row of it that the first sublayer reads. Returns None if that sublayer
-    reads the stream itself.
+    """Returns the state of several lanes and its row that the first sublayer reads, or None if it reads the stream.
 
     has_sums: the flow has found sums of one stream. Then the stream is no state if a branch reads all of it.
     """
@@ -75,8 +75,7 @@ def _read_lanes(linear: Linear, flow: Flow) -> Optional[Tuple[Value, Value]]:
 
 
 def reads_otherwise(flow: Flow) -> bool:
-    """Whether the first branch reads fewer numbers than the layer's input has, or mixed parts of its features, as in
-    Frac-connections."""
+    """Whether the first branch reads only a part of the layer's input, or mixed parts, as in Frac-connections."""
     first = next(filter(is_branch, flow.linears), None)
     if first is None or reads_in_turn(first, flow):
         return False
@@ -102,6 +101,7 @@ class LaneFlow(Flow):
     """The flow of a stream of several lanes. Its x is the first row that a sublayer reads."""
 
     has_last_lanes = True
+    ends_without_sum = False  # _end_unended() ends them
 
     def __init__(self, state: Value, read: Value) -> None:
         super().__init__(read)
@@ -121,9 +121,12 @@ class LaneFlow(Flow):
     def is_state(self, value: Value) -> bool:
         return self.as_state(value) is not None
 
+    def enter_layer(self, inputs: List[Value]) -> None:
+        for value in inputs:
+            self._end_written_lanes(value)
+
     def carries_stream(self, value: Value) -> bool:
-        self._end_written_lanes(value)
-        return super().carries_stream(value) or self.values.branches_of(value) is not None and self.is_state(value)
+        return super().carries_stream(value) or self.values.depends_on_stream(value) and self.is_state(value)
 
     # -- One operator --
 
@@ -135,19 +138,19 @@ class LaneFlow(Flow):
     def _end_written_lanes(self, value: Value) -> None:
         """Ends a site whose branch was written into the lanes one by one."""
         root = value.root
-        if root.op is None or root.op.name != "view" or self.values.branches_of(root) is not None:
+        if root.op is None or root.op.name != "view" or self.values.depends_on_stream(root):
             return
-        if any(self.values.branches_of(v) is not None for v in root.op.inputs):
-            self.values.mark(root, self.values.union_of(root.op.inputs))
+        if any(map(self.values.depends_on_stream, root.op.inputs)):
+            self.values.mark(root, self.values.ids_of_any(root.op.inputs))
             self._end_in_lanes(value)
 
     def _linear(self, op: Op, inputs: List[Value]) -> Optional[Linear]:
         linear = super()._linear(op, inputs)
         if linear is None or mixes_lanes(linear, self.lanes):
             return None
-        if self.values.branches_of(linear.input):
+        if self.values.ids_of(linear.input):
             self._end_unended(linear)
-        if self.values.branches_of(linear.input):
+        if self.values.ids_of(linear.input):
             return linear
         if is_small(linear) or self._reads_lanes(linear.input):
             return None
@@ -156,8 +159,7 @@ class LaneFlow(Flow):
         return linear
 
     def _reads_lanes(self, read: Value) -> bool:
-        """Whether a linear map reads all lanes, to compute coefficients, rather than one row that goes to several
-        experts."""
+        """Whether a linear map reads all lanes, to compute coefficients, and not one row for several experts."""
         if not self.is_state(read):
             return False
         for value in bottlenecks(read, self.values):
@@ -165,9 +167,9 @@ class LaneFlow(Flow):
                 return value.root is self.state.root
         return True
 
-    def _note_mixing(self, op: Op, inputs: List[Value], branches: Branches) -> None:
+    def _note_mixing(self, op: Op, inputs: List[Value], ids: BranchIds) -> None:
         if not self.is_state(op.outputs[0]):  # a product with a state as output writes to the lanes
-            super()._note_mixing(op, inputs, branches)
+            super()._note_mixing(op, inputs, ids)
 
     def _begin_site(self, read: Value) -> None:
         self._read, self._is_open, self._is_folded, self._pending = read, True, False, []
@@ -190,9 +192,9 @@ class LaneFlow(Flow):
     # -- Sums --
 
     def _add(self, op: Op, inputs: List[Value], total: Value) -> bool:
-        if not any(self.values.branches_of(v) for v in inputs) or not self.is_state(total):
+        if not any(map(self.values.ids_of, inputs)) or not self.is_state(total):
             return False
-        self.values.mark(total, self.values.union_of(inputs))
+        self.values.mark(total, self.values.ids_of_any(inputs))
         return self._end_in_lanes(total)
 
     def _end_in_lanes(self, value: Value) -> bool:
@@ -203,7 +205,7 @@ class LaneFlow(Flow):
             return False
         last = self.sums.last
         is_again = not self._is_open and last is not None and \
-            self.values.branches_of(last.branch) == self.values.branches_of(branch)
+            self.values.ids_of(last.branch) == self.values.ids_of(branch)
         before, fit = self._fit(total, [last.lanes.before] if is_again else self._seen, branch)
         if fit is None or fit.unexplained > EXPLAINED:
             return False
@@ -252,14 +254,14 @@ class LaneFlow(Flow):
     def _is_sum_of_rows(self, value: Value) -> bool:
         """Whether it is a sum with a row of the stream, and so a lane, not the branch."""
         op = value.root.op
-        return op is not None and op.name in ("add", "sub", "addcmul", "lerp") and any(
+        return op is not None and op.name in SUMS | {"addcmul"} and any(
             self.values.is_stream(v) and as_row(v, self.x) is not None for v in op.inputs)
 
     def _end_site(self, total: Value, branch: Value, fit: Fit) -> None:
         site = FittedLanes(self.state, fit.layout, fit.layout_after, self._is_folded)
-        ended = Sum(total, self._read, branch, self.values.list_branches(branch), site)
+        ended = Sum(total, self._read, branch, self.values.branches_of(branch), site)
         self.state, self._seen, self._is_open, self._pending = total, [total], False, []
-        self.sums.end(ended)
+        self.sums.keep(ended)
 
     def _end_unended(self, linear: Linear) -> None:
         """Ends the branches that a linear map reads, if they ended in lanes that hold only a branch, or in a sum that
@@ -267,8 +269,8 @@ class LaneFlow(Flow):
         values = list(bottlenecks(linear.input, self.values, from_branches=True))
         if self._end_pending(values) is not None:
             return
-        ended = self.values.branches_of(linear.input) or STREAM
-        if super()._has_ended(ended, linear):
+        ended = self.values.ids_of(linear.input)
+        if self._has_ended(ended, linear):
             state = next(filter(None, map(self.as_state, values)), None)
             self.lost.append(self.values.place.module)
             self._is_open = False
@@ -276,11 +278,8 @@ class LaneFlow(Flow):
                 self.state = state
             self.values.mark_made_of(ended, linear.input.order if state is None else state.root.order)
 
-    def _has_ended(self, branches: Branches, linear: Linear) -> bool:
-        return False  # _end_unended() has ended them already
-
-    def end(self, output: Value) -> None:
-        if self._pending and self.values.branches_of(output):
+    def end_output(self, output: Value) -> None:
+        if self._pending and self.values.ids_of(output):
             self._end_pending(list(bottlenecks(output, self.values, from_branches=True)))
 
     def _end_pending(self, values: List[Value]) -> Optional[Value]:
@@ -290,7 +289,7 @@ class LaneFlow(Flow):
         if not passed or self._is_joined(values[0], passed[-1][0]):
             return None
         total, branch, fit = passed[0]
-        ended = self.values.branches_of(branch) or STREAM
+        ended = self.values.ids_of(branch)
         self._end_site(total, branch, fit)
         self.values.mark_made_of(ended, total.root.order)
         return total
@@ -304,7 +303,7 @@ class LaneFlow(Flow):
                 continue
             seen.add(root)
             for v in root.op.inputs:
-                if self.values.branches_of(v):
+                if self.values.ids_of(v):
                     opened.append(v.root)
                 elif not v.parameter and (self.is_state(v) or as_row(v, self.x) is not None):
                     return True

@@ -2,8 +2,7 @@
 X′ = A·X + b ⊗ f. A is the carry, and b is the write.
 
 Lanes are recognized by a fit: A and b are solved for in each token, from the state before a site, the branch and the
-state after it: d equations for n + 1 unknowns. So neither the model's choice of operators nor the axis of the lanes
-matters.
+state after it: d equations for n + 1 unknowns. So neither the operators nor the axis of the lanes matter.
 """
 
 from __future__ import annotations
@@ -70,14 +69,14 @@ def fit_sum(total: Value, before: Value, branch: Value, row: torch.Size) -> Opti
     """Fits a sum of lanes in the layouts that explain it best. Of several such layouts it takes those with the least
     differences between lanes, because wrong layouts mix tokens. Returns None if a number is not finite."""
     lanes = total.tensor.numel() // row.numel()
-    f = branch.numbers.reshape(-1, 1, row[-1])
+    f = branch.recorded.reshape(-1, 1, row[-1])
     f = wide(f[sampled(len(f)).to(f.device)])
     precision = precision_of(total, before, branch)
     fits = []
     for layout in layouts(before.shape, lanes, row):
-        state = layout.sample(before.numbers)
+        state = layout.sample(before.recorded)
         for after in layouts(total.shape, lanes, row):
-            target = after.sample(total.numbers)
+            target = after.sample(total.recorded)
             if not all(torch.isfinite(t).all() for t in (state, f, target)):
                 return None
             fit = Fit(layout, after, *_explain(target, state, f, precision))
@@ -91,4 +90,4 @@ def _explain(target: Tensor, lanes: Tensor, branch: Tensor, precision: float) ->
     found = solve(target, torch.cat([lanes, branch], 1), precision)
     carried = found.of[..., :-1] @ lanes
     largest = carried.norm(dim=(0, 2)).max() / lanes.norm(dim=(0, 2)).max().clamp(min=1e-300)
-    return share(found.left, target), largest.item()
+    return share(found.residual, target), largest.item()

@@ -9,7 +9,8 @@ from torch import nn
 
 from ..._structure import hidden_modules, is_within, parent_of
 from ..record.graph import Enter, Event, Leave, Value
-from .names import ATTENTION, is_norm, is_projection, kinds_within
+from .names import ATTENTION, is_projection
+from .norm_names import is_norm
 from .parts import Place
 
 
@@ -44,8 +45,7 @@ def find_layers(model: nn.Module, layers: Union[str, Sequence[nn.Module], None])
         if len({id(m) for m in chosen}) < len(chosen):
             raise ProbeError("layers holds the same module twice; layers that share their weights are "
                              "counted as they are called: give each once")
-        return "the given layers", [Element(names.get(id(m), f"layers[{i}]"), m)
-                                    for i, m in enumerate(chosen)]
+        return "the given layers", [Element(names.get(id(m), f"layers[{i}]"), m) for i, m in enumerate(chosen)]
     if layers is not None:
         if layers not in modules:
             raise ProbeError(f"the model has no module {layers!r}; it has {kinds_within(model)}")
@@ -65,9 +65,13 @@ def find_layers(model: nn.Module, layers: Union[str, Sequence[nn.Module], None])
                      f"with layers='…'{words_of_hidden(model)}. The model has {kinds_within(model)}")
 
 
+def kinds_within(module: nn.Module) -> str:
+    names = [f"{n} ({type(m).__name__})" for n, m in module.named_modules() if n]
+    return ", ".join(names[:40]) + (", …" if len(names) > 40 else "") if names else "no modules in it"
+
+
 def words_of_hidden(model: nn.Module) -> str:
-    """Returns a hint for an error if plain Python lists hold modules, because PyTorch does not register such
-    modules."""
+    """Returns a hint for an error if plain Python lists hold modules, which PyTorch does not register."""
     hidden = hidden_modules(model)
     return f"; {', '.join(hidden)} holds modules in a plain list, put them in an nn.ModuleList" if hidden else ""
 
@@ -79,8 +83,7 @@ def is_stack(module: nn.Module) -> bool:
         return False
     kinds = {type(child) for child in children}
     if kinds == {nn.ModuleList}:  # each list holds an attention and a feed-forward, or is a stage of layers
-        return len({len(child) for child in children}) == 1 and len(children[0]) <= 4 and \
-            all(map(is_layer, children))
+        return len({len(child) for child in children}) == 1 and len(children[0]) <= 4 and all(map(is_layer, children))
     return len(kinds) < max(2, min(5, len(children))) and all(map(is_layer, children))
 
 
@@ -89,10 +92,8 @@ def without_nested(stacks: Dict[str, List[Element]]) -> Dict[str, List[Element]]
     called. It holds the parts of each layer, and its inner stacks are left out."""
     dropped = set()
     for name, elements in stacks.items():
-        inner = {other for other in stacks if other != name
-                 and any(other == e.path or other.startswith(e.path + ".") for e in elements)}
-        holders = [e for e in elements if any(other == e.path or other.startswith(e.path + ".")
-                                              for other in inner)]
+        inner = {other for other in stacks if other != name and any(is_within(other, e.path) for e in elements)}
+        holders = [e for e in elements if any(is_within(other, e.path) for other in inner)]
         are_parts = all(type(e.module) is nn.ModuleList for e in elements) or \
             any(attends_outside(e, inner) for e in holders)
         if inner:
@@ -139,8 +140,7 @@ def is_block(name: str, module: nn.Module) -> bool:
     is_attention = any(map(ATTENTION.search, (name.rpartition(".")[2], type(module).__name__)))
     holds_attention = any(ATTENTION.search(n) or ATTENTION.search(type(m).__name__) for n, m in inner)
     projections = sum(is_projection(m) for _, m in inner)
-    return not is_attention and any(is_norm(n, m) for n, m in inner) and \
-        projections >= (2 if holds_attention else 6)
+    return not is_attention and any(is_norm(n, m) for n, m in inner) and projections >= (2 if holds_attention else 6)
 
 
 def element_of(name: str, elements: Dict[str, int]) -> Optional[int]:

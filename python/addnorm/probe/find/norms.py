@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ..record.graph import Leave, Op, Value
-from .operators import CASTS, FACTORS, LENGTHS, NORMS, POINTWISE, REDUCTION, SCALING
+from .norm_names import BETAS, GAMMAS
+from .operators import CASTS, FACTORS, LENGTHS, NORMS, NORM_ARITHMETIC, REDUCTION, SCALING
 from .parts import Norm
 from .values import StreamValues
 
@@ -41,10 +42,8 @@ class NormFinder:
         self._values = values
         self.found: List[Norm] = []
         self._norm_of: Dict[Value, Norm] = {}
-        # Values that were computed elementwise from one value of the stream's shape. Statistics of such a value, and
-        # whether they are lengths.
-        self._pointwise: Dict[Value, Base] = {}
-        self._statistics: Dict[Value, Tuple[Value, bool]] = {}
+        self._pointwise: Dict[Value, Base] = {}  # values computed elementwise from one value of the stream's shape
+        self._statistics: Dict[Value, Tuple[Value, bool]] = {}  # statistics of such a value; whether they are lengths
 
     def at(self, value: Value) -> Optional[Norm]:
         """Returns the norm with this output, or None."""
@@ -82,7 +81,7 @@ class NormFinder:
             bases = [b and b.since(source) for b in bases]
         base = bases[0]
         is_sum = op.name in ("add", "sub") and sum(map(self._values.has_stream_shape, op.inputs)) > 1
-        is_rowwise = op.name in POINTWISE and not is_sum and base is not None \
+        is_rowwise = op.name in NORM_ARITHMETIC and not is_sum and base is not None \
             and self._values.has_stream_shape(output) \
             and all(b is not None and b.value.root is base.value.root for b in bases) \
             and all(b.root is base.value.root for b, _ in statistics)
@@ -92,7 +91,7 @@ class NormFinder:
         if norm is not None and not statistics and self._extend(norm, op, output):
             return
         vector = self._vector(op) if op.name in FACTORS else None
-        if vector is None and any(v.tensor.numel() > 1 for v in op.inputs if self._values.branches_of(v) is None):
+        if vector is None and any(v.tensor.numel() > 1 for v in op.inputs if not self._values.depends_on_stream(v)):
             return  # a mask or a bias is not part of a norm
         known = max(bases, key=lambda b: len(b.products))
         if op.name in FACTORS and len(others) == 1 and not statistics:
@@ -120,7 +119,7 @@ class NormFinder:
 
     def _extend(self, norm: Norm, op: Op, output: Value) -> bool:
         """Extends a norm if the operator applies γ or β, or a scaling in the norm's module. Returns whether it does."""
-        others = [v for v in op.inputs if self._values.branches_of(v) is None]
+        others = [v for v in op.inputs if not self._values.depends_on_stream(v)]
         d = self._values.x.tensor.shape[-1]
         vector = self._vector(op)
         is_its_own = op.module == norm.module and op.module != self._values.place.module or vector is not None
@@ -141,8 +140,8 @@ class NormFinder:
         if any(norm.module == call.name and norm.order > input.order for norm in self.found):
             return
         names = {p: f"{call.name}.{p}" if call.name else p for p, _ in call.module.named_parameters(recurse=False)}
-        gamma = next((names[p] for p in ("weight", "gamma", "scale", "g") if p in names), None)
-        beta = next((names[p] for p in ("bias", "beta", "b") if p in names), None)
+        gamma = next((names[p] for p in GAMMAS if p in names), None)
+        beta = next((names[p] for p in BETAS if p in names), None)
         norm = Norm(input, output, output.order, call.name, self._values.place.layer, gamma, beta)
         if self._values.has_stream_shape(input) and self._values.has_stream_shape(output):
             self._keep_norm(norm)
@@ -155,6 +154,6 @@ class NormFinder:
         self._keep_in_branch(norm)
 
     def _keep_in_branch(self, norm: Norm) -> None:
-        branches = self._values.list_branches(norm.input)
+        branches = self._values.branches_of(norm.input)
         if len(branches) == 1:
             branches[0].norms.append(norm)

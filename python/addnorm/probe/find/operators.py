@@ -17,15 +17,23 @@ LENGTHS = frozenset(["norm", "linalg_vector_norm"])
 REDUCTION = LENGTHS | frozenset("mean sum var std var_mean std_mean amax amin max min logsumexp median".split())
 FACTORS = frozenset(["mul", "div"])
 SCALING = FACTORS | frozenset("add sub rsub".split())
-POINTWISE = SCALING | frozenset(
+NORM_ARITHMETIC = SCALING | frozenset(
     "pow square abs neg rsqrt sqrt reciprocal clamp clamp_min hypot addcmul addcdiv".split())
-ELEMENTWISE = POINTWISE | frozenset("sigmoid tanh exp relu gelu silu".split())
+ELEMENTWISE = NORM_ARITHMETIC | frozenset("sigmoid tanh exp relu gelu silu".split())
 CASTS = frozenset("_to_copy to clone contiguous detach alias lift_fresh".split())
 
+SUMS = frozenset("add sub lerp".split())
+DROPOUT = frozenset(["native_dropout"])
+LEADS_TO_SUM = FACTORS | DROPOUT | frozenset(["add", "sub"])  # operators between a term and its sum
+USES = frozenset("add cat stack".split())  # operators that combine a stream with another value
 # Operators between two sublayers whose output is still the stream.
-FITTING = frozenset("mul div add sub native_dropout clamp clamp_min clamp_max masked_fill nan_to_num where".split())
+KEEPS_STREAM = LEADS_TO_SUM | frozenset("clamp clamp_min clamp_max masked_fill nan_to_num where".split())
 MODULATING = frozenset("mul add sub native_dropout addcmul".split())
 # Operators that mix the stream with a branch, as in gates.
 MIXING = SCALING | NORMS | frozenset(
     "addcmul lerp where scatter scatter_add index_add index_copy index_put masked_fill masked_scatter native_dropout "
     "cat stack slice sum split split_with_sizes addmm baddbmm".split())
+
+# Operators that compute the coefficients of lanes.
+DIVIDES = SOFTMAX | frozenset("div exp _log_softmax".split())
+PARTS = frozenset("slice split split_with_sizes select narrow chunk".split())

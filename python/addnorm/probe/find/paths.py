@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, List, Optional, Set, Tuple
 
-from ..record.graph import Value
+from ..record.graph import Op, Value
 from .norms import NormFinder
-from .operators import FACTORS, FITTING, MODULATING, RANDOM, REORDERING, SCALING
+from .operators import FACTORS, KEEPS_STREAM, LEADS_TO_SUM, MODULATING, RANDOM, REORDERING, SCALING
 from .values import StreamValues
 
 # ---- Factors of the stream and of its branches --------------------------------------------------
@@ -36,8 +36,8 @@ def peel(value: Value, values: StreamValues, norms: NormFinder) -> List[Tuple[Va
         op = value.root.op
         if op is None:
             return steps
-        inside = [v for v in op.inputs if values.branches_of(v)]
-        others = [v for v in op.inputs if not values.branches_of(v)]
+        inside = [v for v in op.inputs if values.ids_of(v)]
+        others = [v for v in op.inputs if not values.ids_of(v)]
         if op.name == "native_dropout":
             steps.append((inside[0], "dropout"))
         elif op.name in FACTORS and len(inside) == 1 and values.has_stream_shape(inside[0]) \
@@ -52,7 +52,7 @@ def kind_of_factor(factors: List[Value]) -> str:
         return "dropout"
     masks = [v for v in factors if not v.parameter and v.tensor.numel() not in (1, v.tensor.shape[-1])]
     if masks:
-        return "mask" if all(v.numbers.max() == 1 for v in masks) else "dropout"
+        return "mask" if all(v.recorded.max() == 1 for v in masks) else "dropout"
     return "gains" if any(v.parameter for v in factors) else "scale"
 
 
@@ -64,12 +64,11 @@ def is_random(value: Value, depth: int = 4) -> bool:
 
 def factors_between(value: Value, source: Value, values: StreamValues, depth: int = 8) -> List[Value]:
     """Returns the computed factors for each feature, such as gates and modulations, that multiply `source` between it
-    and `value`. Learned vectors do not count. Returns [] if operators other than products, sums and dropout lie
-    between."""
+    and `value`. Learned vectors do not count. Returns [] if an operator outside of MODULATING lies between."""
     found: List[Value] = []
     while value.root is not source.root:
         op = value.root.op
-        mine = [] if op is None else [v for v in op.inputs if values.branches_of(v) is not None]
+        mine = [] if op is None else list(filter(values.depends_on_stream, op.inputs))
         if op is None or depth == 0 or len(mine) != 1 or op.name not in MODULATING:
             return []
         if op.name in ("mul", "addcmul"):
@@ -88,9 +87,9 @@ def is_made_of(value: Value, source: Value, values: StreamValues, depth: int = 8
     if value.root is source.root:
         return True
     op = value.root.op
-    if op is None or depth == 0 or op.name not in FITTING:
+    if op is None or depth == 0 or op.name not in KEEPS_STREAM:
         return False
-    mine = [v for v in op.inputs if values.branches_of(v) is not None]
+    mine = list(filter(values.depends_on_stream, op.inputs))
     return bool(mine) and all(is_made_of(v, source, values, depth - 1) for v in mine)
 
 
@@ -117,14 +116,29 @@ def in_order(value: Value) -> Value:
 
 
 def is_sum_with(value: Value, others: Set[Value], depth: int = 12) -> bool:
-    """Whether the value is a separate stream: sums and norms of its shape lead to it, and one adds a value of
-    `others`."""
+    """Whether sums and norms of its shape lead to a value, and one of them adds a value of `others`."""
     op = value.root.op
     if op is None or depth == 0:
         return False
     same = [v for v in op.inputs if v.shape == value.root.shape]
     return op.name == "add" and any(v.root in others for v in same) or \
         any(is_sum_with(v, others, depth - 1) for v in same)
+
+
+def leads_to_sum(op: Op, total: Value, values: StreamValues, depth: int = 8) -> bool:
+    """Whether an operator's output is used only in the residual sum `total`."""
+    if op is total.root.op:
+        return True
+    if depth == 0 or op.name not in LEADS_TO_SUM:
+        return False
+    readers = [reader for v in op.outputs for reader in values.readers.get(v.root, [])]
+    return bool(readers) and all(leads_to_sum(reader, total, values, depth - 1) for reader in readers)
+
+
+def makes_branch(op: Op, x: Value, values: StreamValues) -> bool:
+    """Whether an operator makes a part of the branch from the branch f and the stream x: f − x or c(f)·x, not x + f."""
+    is_added = op.name == "add" or op.name == "sub" and op.inputs[0].root is x.root
+    return not is_added and any(map(values.ids_of, op.inputs))
 
 
 # ---- Rows and lanes -----------------------------------------------------------------------------
@@ -148,8 +162,7 @@ def bottlenecks(value: Value, values: StreamValues, from_branches: bool = False)
             yield opened[latest]
         del opened[latest]
         for v in [] if latest.op is None else latest.op.inputs:
-            branches = values.branches_of(v)
-            if branches or branches is not None and not from_branches:
+            if values.ids_of(v) or values.depends_on_stream(v) and not from_branches:
                 opened.setdefault(v.root, v)
 
 
@@ -157,8 +170,7 @@ def bottlenecks(value: Value, values: StreamValues, from_branches: bool = False)
 
 
 def learned_stream(stream: Optional[Value], x: Value, values: StreamValues) -> Value:
-    """Returns x, or g ⊙ (x + b) if the residual connection has learned gains and biases. stream: the term of the
-    sum."""
+    """Returns x, or g ⊙ (x + b) if the residual connection has learned g and b. stream: the term of the sum."""
     value, found = stream, x
     while value is not None and value.root is not x.root:
         op = value.root.op

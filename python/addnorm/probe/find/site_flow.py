@@ -12,7 +12,7 @@ from .flow import Flow
 from .norms import NormFinder
 from .parts import DeclaredLanes, Linear, Place, Sum
 from .paths import as_row, bottlenecks
-from .values import STREAM, Branches, StreamValues
+from .values import STREAM, StreamValues
 
 
 def site_of(event: Event) -> Optional[Site]:
@@ -30,8 +30,7 @@ def lanes_of_call(call: Leave, site: Site) -> DeclaredLanes:
 
 
 def find_site(events: List[Event], begin: int, end: int) -> Optional[Leave]:
-    """Returns the first site that ended between two events, if its stack has lanes that a search by shapes does not
-    find."""
+    """Returns the first site that ended between two events, if shapes do not show the lanes of its stack."""
     first = next((event for event in events[begin:end] if isinstance(event, Leave) and site_of(event)), None)
     if first is None:
         return None
@@ -63,6 +62,7 @@ class SiteFlow(Flow):
     """The flow of a stream between declared sites. Its x is the first row that a sublayer reads."""
 
     has_last_lanes = True
+    ends_without_sum = False
 
     def __init__(self, events: Iterable[Event], first: Leave) -> None:
         """events: those of the pass. first: the first site of the stream."""
@@ -81,7 +81,7 @@ class SiteFlow(Flow):
             super().take(event, place)
 
     def carries_stream(self, value: Value) -> bool:
-        return self.values.branches_of(value) is not None
+        return self.values.depends_on_stream(value)
 
     def _linear(self, op: Op, inputs: List[Value]) -> Optional[Linear]:
         is_sublayers = any(is_within(op.module, path) for path in self._sublayers)
@@ -90,26 +90,23 @@ class SiteFlow(Flow):
     def _add(self, op: Op, inputs: List[Value], total: Value) -> bool:
         return False  # a sum ends with its site
 
-    def _has_ended(self, branches: Branches, linear: Linear) -> bool:
-        return False
-
-    def end(self, output: Value) -> None:
+    def end_output(self, output: Value) -> None:
         pass
 
     def _end_site(self, call: Leave, lanes: DeclaredLanes) -> None:
         lanes.after = [self._before_norm(lane) for value in lanes.after for lane in self._unstacked(value, lanes)]
         self.lanes = max(self.lanes, len(lanes.after), lanes.parts)
-        changed = [value for value in lanes.after if self.values.branches_of(value)]
+        changed = [value for value in lanes.after if self.values.ids_of(value)]
         branch = self._written(changed[0]) if changed else None
         if branch is None:
             return
-        ended = self.values.union_of(changed)
-        branches = self.values.branches_numbered(ended)
+        ended = self.values.ids_of_any(changed)
+        branches = self.values.branches_with(ended)
         read = min((linear for b in branches for linear in b.linears), key=lambda linear: linear.op.order).input
         norm = self.norms.at(read)
         row = norm.input if norm is not None and is_within(norm.module, f"{call.name}.before") else read
         lanes.detached = self._count_detached(lanes, branch)
-        self.sums.end(Sum(changed[0], row, branch, branches, lanes))
+        self.sums.keep(Sum(changed[0], row, branch, branches, lanes))
         self.values.mark_made_of(ended, branch.order)
         for value in (*lanes.after, *call.outputs):
             self.values.mark(value, STREAM)
@@ -121,7 +118,7 @@ class SiteFlow(Flow):
 
     def _before_norm(self, lane: Value) -> Value:
         """Returns the sum that a lane is the norm of, or the lane."""
-        norm = self.norms.at(lane) if self.values.branches_of(lane) else None
+        norm = self.norms.at(lane) if self.values.ids_of(lane) else None
         return lane if norm is None else norm.input
 
     def _count_detached(self, lanes: DeclaredLanes, branch: Value) -> int:
@@ -135,7 +132,7 @@ class SiteFlow(Flow):
         opened, seen = list(lanes.after), set()
         while opened:
             value = opened.pop()
-            is_branch = value.order <= branch.root.order and self.values.branches_of(value)
+            is_branch = value.order <= branch.root.order and self.values.ids_of(value)
             if value in seen or is_branch or value.parameter or by_gradient and not has_gradient(value):
                 continue
             seen.add(value)
@@ -150,7 +147,7 @@ class SiteFlow(Flow):
         for value in bottlenecks(total, self.values, from_branches=True):
             row, op = as_row(value, self.x), value.root.op
             is_sum = op is not None and op.name == "add" and any(
-                not self.values.branches_of(v) and not v.parameter and as_row(v, self.x) is not None
+                not self.values.ids_of(v) and not v.parameter and as_row(v, self.x) is not None
                 for v in op.inputs)
             if row is not None and not is_sum:
                 return row

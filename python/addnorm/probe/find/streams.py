@@ -7,14 +7,13 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set
 
 import torch
 
-from ..record.graph import Enter, Event, Graph, Leave, Op, Value
+from ..record.graph import Enter, Event, Graph, Leave, Value
 from .flow import Flow
 from .lane_flow import LaneFlow, find_lanes, reads_otherwise
 from .layers import Element, LayerRun, RunFinder
-from .names import is_norm
 from .parts import Norm, Sum
 from .paths import is_made_of, is_sum_with
-from .site_flow import SiteFlow, find_site, site_of
+from .site_flow import SiteFlow, find_site
 from .sublayers import Arranger, Sublayer
 from .values import features_last
 
@@ -59,9 +58,9 @@ class StreamFinder:
         self._found = Found()
         self._stream: Optional[Stream] = None
         self._has_chosen_flow = False
-        self._left: List[Value] = []  # the outputs of the last layer
-        self._left_by: Optional[type] = None
-        self._leave_stream: Set[type] = set()  # classes of layers that return the stream
+        self._last_outputs: List[Value] = []  # the outputs of the last layer
+        self._last_class: Optional[type] = None  # the class of that layer
+        self._stream_classes: Set[type] = set()  # classes of layers that return the stream
         self._number = 0  # the number of the next layer in the profile
 
     def find(self) -> Found:
@@ -101,8 +100,7 @@ class StreamFinder:
 
     def _listen(self, flow: Flow, begin: int, end: int) -> None:
         for event, place in zip(self._graph.events[begin:end], self._layers.places[begin:end]):
-            if isinstance(event, Op) or isinstance(event, Leave) and (
-                    is_norm(event.name, event.module) or isinstance(flow, SiteFlow) and site_of(event)):
+            if not isinstance(event, Enter):
                 flow.take(event, place)
 
     def _leave_layer(self, event: Leave) -> None:
@@ -110,9 +108,9 @@ class StreamFinder:
         for value in event.outputs:
             if not flow.values.has_stream_shape(value) and is_sum_with(value, taken):
                 self._found.others.setdefault(event.name, value.shape)
-        self._left, self._left_by = event.outputs, type(event.module)
+        self._last_outputs, self._last_class = event.outputs, type(event.module)
         if any(map(flow.values.has_stream, event.outputs)):
-            self._leave_stream.add(type(event.module))
+            self._stream_classes.add(type(event.module))
 
     # -- Streams --
 
@@ -120,6 +118,8 @@ class StreamFinder:
         """Continues the stream of the previous layer, or begins a new one with a layer's inputs."""
         flow = None if self._stream is None else self._stream.flow
         is_next = run.is_next or index > run.begin
+        if flow is not None:
+            flow.enter_layer(run.inputs if is_next else run.inputs[:1])
         known = [v for v in run.inputs if flow.carries_stream(v)] if flow is not None and is_next else []
         x = known[0] if known else run.inputs[0]
         if flow is None or not flow.carries_stream(x) or flow.values.is_projected(x):
@@ -132,7 +132,7 @@ class StreamFinder:
         flow.values.place = self._layers.places[index]
         self._stream = Stream(flow, index, others, None if self._found.streams else flow.x)
         self._has_chosen_flow = False
-        self._left, self._leave_stream = [], set()
+        self._last_outputs, self._stream_classes = [], set()
 
     def _choose_flow(self, index: int) -> None:
         """Chooses the flow of a stream after the first layer of its stack. If that layer has no sums, or if its
@@ -166,10 +166,10 @@ class StreamFinder:
         if stream is None:
             return
         stream.is_last = is_last
-        if self._left_by in self._leave_stream and not stream.flow.lanes:
-            stream.flow.end_layer(self._left)
+        if self._last_class in self._stream_classes and not stream.flow.lanes:
+            stream.flow.end_layer(self._last_outputs)
         for output in outputs:
-            stream.flow.end(output)
+            stream.flow.end_output(output)
         self._found.streams.append(stream)
         self._arrange(stream)
         self._find_end(stream)

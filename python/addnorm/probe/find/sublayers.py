@@ -10,6 +10,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from ..._structure import parent_of
 from ..record.graph import Value
 from .flow import Flow
+from .operators import USES
 from .parts import Branch, Norm, Sum
 from .paths import is_dropped, is_made_of, peel
 
@@ -79,21 +80,21 @@ class Arranger:
 
     def arrange(self, sums: List[Sum]) -> List[Sublayer]:
         """Returns the sublayers of one layer, in the order of their sums."""
-        found = [sub for s in sums for sub in self._split(s)]
-        self._correct_kinds(found)
-        place = self._place_post_norm if self._is_post_norm(found) else self._place
-        for i, sub in enumerate(found):
-            place(sub, found, i)
-        if found:
-            last = found[-1]
+        subs = [sub for s in sums for sub in self._split(s)]
+        self._correct_kinds(subs)
+        assign = self._assign_post_norms if self._is_post_norm(subs) else self._assign_norms
+        for i, sub in enumerate(subs):
+            assign(sub, subs, i)
+        if subs:
+            last = subs[-1]
             if last.after is None:
                 last.after = self._norm_within(last)
-            self._move_norms_inside(found)
+            self._move_norms_inside(subs)
             self._previous = last
-        for sub in found:
+        for sub in subs:
             for slot, norm in sub.norms():
                 self._slots[name_in_layer(norm, sub.module), sub.kind, slot] += 1
-        return found
+        return subs
 
     # -- The sublayers of a sum --
 
@@ -103,15 +104,15 @@ class Arranger:
         for branch in s.branches:
             if branch.place.layer is not None:
                 groups.setdefault(self._kind(branch), []).append(branch)
-        found = []
+        subs = []
         for kind, branches in groups.items():
             whole = branches[0]
             for other in branches[1:]:
                 whole.absorb(other)
-            found.append(self._sublayer(kind, whole, s, len(groups) > 1))
-        for sub in found:
-            sub.beside = [other.joined for other in found if other is not sub]
-        return sorted(found, key=lambda sub: sub.branch.linears[0].op.order)
+            subs.append(self._sublayer(kind, whole, s, len(groups) > 1))
+        for sub in subs:
+            sub.beside = [other.joined for other in subs if other is not sub]
+        return sorted(subs, key=lambda sub: sub.branch.linears[0].op.order)
 
     def _kind(self, branch: Branch) -> str:
         weights = [linear.weight[len(branch.place.module):].lstrip(".") for linear in branch.linears]
@@ -122,11 +123,11 @@ class Arranger:
             return "attention"
         return "feed_forward"
 
-    def _correct_kinds(self, found: List[Sublayer]) -> None:
+    def _correct_kinds(self, subs: List[Sublayer]) -> None:
         """Labels the first of two sublayers without attention as attention: it mixes tokens, if either does."""
-        kinds = [sub.kind for sub in found]
+        kinds = [sub.kind for sub in subs]
         if kinds == ["feed_forward", "feed_forward"] and not self._named["feed_forward"]:
-            found[0].kind = "attention"
+            subs[0].kind = "attention"
 
     def _sublayer(self, kind: str, branch: Branch, s: Sum, is_parallel: bool) -> Sublayer:
         start = self._own_part(s.branch, branch) if is_parallel else s.branch
@@ -147,8 +148,8 @@ class Arranger:
         """Returns the term of `branch` in a sum of several branches."""
         op = value.root.op
         while op is not None and op.name == "add":
-            mine = [v for v in op.inputs if branch in self._values.list_branches(v)]
-            if len(mine) != 1 or len(self._values.list_branches(value)) == 1:
+            mine = [v for v in op.inputs if branch in self._values.branches_of(v)]
+            if len(mine) != 1 or len(self._values.branches_of(value)) == 1:
                 break
             value = mine[0]
             op = value.root.op
@@ -156,22 +157,22 @@ class Arranger:
 
     # -- The slots of norms --
 
-    def _is_post_norm(self, found: List[Sublayer]) -> bool:
+    def _is_post_norm(self, subs: List[Sublayer]) -> bool:
         """Whether a module with many sublayers adds each branch to the output of the preceding norm, as in XLM."""
-        norms = [self._norm_read(sub) for sub in found]
-        return len(found) > 2 and all(
+        norms = [self._norm_read(sub) for sub in subs]
+        return len(subs) > 2 and all(
             norm is not None and sub.sum.stream is not None and is_made_of(sub.sum.stream, norm.output, self._values)
-            for sub, norm in zip(found, norms))
+            for sub, norm in zip(subs, norms))
 
-    def _place_post_norm(self, sub: Sublayer, found: List[Sublayer], i: int) -> None:
+    def _assign_post_norms(self, sub: Sublayer, subs: List[Sublayer], i: int) -> None:
         """Assigns the norm that a sublayer reads to the sum of the previous sublayer."""
-        norm, previous = self._norm_read(sub), found[i - 1] if i else self._previous
+        norm, previous = self._norm_read(sub), subs[i - 1] if i else self._previous
         if previous is not None and is_dropped(norm.input, previous.total):
             previous.set_norm_of_sum(norm, i > 0)
         sub.x = norm.output
 
-    def _place(self, sub: Sublayer, found: List[Sublayer], i: int) -> None:
-        previous = found[i - 1] if i else self._previous
+    def _assign_norms(self, sub: Sublayer, subs: List[Sublayer], i: int) -> None:
+        previous = subs[i - 1] if i else self._previous
         if previous is not None and previous.sum is sub.sum:  # side by side
             sub.x, sub.before = previous.x, self._norm_read(sub)
             return
@@ -183,11 +184,11 @@ class Arranger:
             if ahead is not None and is_dropped(ahead.input, previous.total) and \
                     (sub.sum.stream is None or is_made_of(sub.sum.stream, ahead.output, self._values)):
                 previous.set_norm_of_sum(ahead, i > 0)  # a norm of a norm, as in KEEL
-            if self._is_after(norm, sub, previous, found, i):
+            if self._belongs_to_previous_sum(norm, sub, previous, subs, i):
                 previous.set_norm_of_sum(norm, i > 0)
                 norm = None
         sub.before = norm
-        sub.x = self._stream(sub, previous)
+        sub.x = self._input_of(sub, previous)
         if norm is not None and sub.sum.stream is not None and not self._is_of_stream(norm, previous) \
                 and is_made_of(sub.sum.stream, norm.output, self._values):
             sub.before, sub.x = None, norm.output  # the norm's input was not recognized, as FNet's sums
@@ -204,14 +205,14 @@ class Arranger:
         norm = self._norms.at(value)
         if norm is not None or depth == 0 or value.root.op is None:
             return norm
-        if any(self._values.branches_of(v) for v in value.root.op.inputs):
+        if any(map(self._values.ids_of, value.root.op.inputs)):
             return None  # a sum
         mine = [v for v in value.root.op.inputs if self._values.is_stream(v)]
         found = [self._norm_behind(v, depth - 1) for v in mine]
         return found[0] if found and all(n is found[0] for n in found) else None
 
-    def _is_after(self, norm: Norm, sub: Sublayer, previous: Sublayer, found: List[Sublayer],
-                  i: int) -> bool:
+    def _belongs_to_previous_sum(self, norm: Norm, sub: Sublayer, previous: Sublayer, subs: List[Sublayer],
+                                 i: int) -> bool:
         """Whether a norm between two sublayers belongs to the sum of the first one."""
         stream = sub.sum.stream
         if not is_dropped(norm.input, previous.total):
@@ -220,17 +221,17 @@ class Arranger:
             return False
         if i == 0:
             return norm.layer in (previous.branch.place.layer, None)  # None: the norm is in a list beside the layers
-        is_bare = found[0].before is None and not found[0].has_own_slots
-        return is_bare and (stream is not None or self._norm_within(found[-1]) is not None)
+        is_bare = subs[0].before is None and not subs[0].has_own_slots
+        return is_bare and (stream is not None or self._norm_within(subs[-1]) is not None)
 
     def _norm_within(self, sub: Sublayer) -> Optional[Norm]:
         """Returns the norm of a sublayer's sum in the same layer, or None."""
         return next((norm for norm in self._norms.found if is_dropped(norm.input, sub.total)
                      and norm.layer == sub.branch.place.layer), None)
 
-    def _stream(self, sub: Sublayer, previous: Optional[Sublayer]) -> Value:
+    def _input_of(self, sub: Sublayer, previous: Optional[Sublayer]) -> Value:
         stream = sub.sum.stream
-        if previous is not None and stream is not None and self._is_other_stream(stream, previous, sub):
+        if previous is not None and stream is not None and self._adds_to_older_stream(stream, previous, sub):
             return stream
         known = [self._values.x] if previous is None else [previous.next_x]
         if sub.before is not None:
@@ -248,12 +249,11 @@ class Arranger:
         is_normed = stream is not None and self._norms.at(stream) is not None
         return known[0] if stream is None or is_normed else stream
 
-    def _is_other_stream(self, stream: Value, previous: Sublayer, sub: Sublayer) -> bool:
-        """Whether a sublayer reads one stream and adds to an older one, while a later operator uses the newer one, as
-        in reversible networks."""
+    def _adds_to_older_stream(self, stream: Value, previous: Sublayer, sub: Sublayer) -> bool:
+        """Whether a sublayer adds to an older stream, and an operator uses the newer, as in reversible networks."""
         left = previous.next_x
         return stream.root.order < previous.total.order and not is_made_of(stream, left, self._values) and any(
-            op.order > sub.total.order and op.name in ("add", "cat", "stack")
+            op.order > sub.total.order and op.name in USES
             for op in self._values.readers.get(left.root, ()))
 
     def _as_in_sum(self, value: Value, sub: Sublayer) -> Value:
@@ -261,17 +261,16 @@ class Arranger:
         views = (v for v in value.views() if v.shape == sub.total.shape)
         return next(views, None) or self._values.in_stream_shape(value)
 
-    def _move_norms_inside(self, found: List[Sublayer]) -> None:
+    def _move_norms_inside(self, subs: List[Sublayer]) -> None:
         """Moves a norm after a branch without a sum to the slot "inside", if other layers have a norm there."""
-        for sub in found:
-            norm = sub.after or next((n for n in self._norms.found
-                                      if n.input.root is sub.total.root), None)
+        for sub in subs:
+            norm = sub.after or next((n for n in self._norms.found if n.input.root is sub.total.root), None)
             if sub.sum.stream is not None or sub.inside is not None or norm is None:
                 continue
             name = name_in_layer(norm, sub.module)
             is_elsewhere = self._slots[name, sub.kind, "inside"] > 0
-            if is_elsewhere or any(other.inside for other in found):
+            if is_elsewhere or any(other.inside for other in subs):
                 sub.inside, sub.after, sub.total, sub.joined = norm, None, norm.output, norm.output
-                following = next((s for s in found if s.before is norm), None)
+                following = next((s for s in subs if s.before is norm), None)
                 if following is not None:
                     following.before, following.x = None, norm.output

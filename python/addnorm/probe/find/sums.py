@@ -8,27 +8,27 @@ from ..fit.lanes import share
 from ..fit.values import wide
 from ..record.graph import Op, Value
 from .norms import NormFinder
-from .operators import BIASED, MIXING
+from .operators import BIASED, DROPOUT, FACTORS, MIXING, SUMS
 from .parts import Linear, Sum
 from .paths import is_older, without_factor
-from .values import STREAM, Branches, StreamValues
+from .values import STREAM, BranchIds, StreamValues
 
 MOST_MIXED = 12  # the most operators between the stream and a sum with gates
 MOST_UNLIKE = 0.05  # the largest relative distance from a projection onto the stream; 16 bits leave 1 %
 
 
 class SumFinder:
-    """Finds the sums of one stream, operator by operator. These forms are recognized, in the order of add(); x is the
+    """Finds the sums of one stream, operator by operator. These forms are recognized, in the order of take(); x is the
     stream, h its norm, f a branch:
 
-        x + f, f read before the sum     add() completes the sum of end_without_stream()
+        x + f, f read before the sum     _complete()
         x + (x + f)                      _add_again()
         x + (h + f)                      _add_beside_norm()
         x + (f + a(f)), an adapter a     _add_adapted()
+        x + f                            _add_plain()
         c + f(c), a convolution c of x   _add_to_convolved()
         f − ⟨f, x⟩/⟨x, x⟩·x              _add_projection(): no sum, the result is still the branch
         g ⊙ x + f, a computed gate g     _add_gated()
-        x + f                            add() itself
         f alone                          end_without_stream(), which Flow calls when a linear map reads f
     """
 
@@ -41,40 +41,45 @@ class SumFinder:
         self._over_norms: Dict[Value, Sum] = {}  # sums whose stream is a norm's output, by their totals
         self._sum_of: Dict[Value, Sum] = {}  # all sums, by their totals
 
-    def add(self, op: Op, inputs: List[Value], total: Value) -> bool:
-        """Adds the sum of an operator that adds branches to the stream. Returns whether it does."""
-        if op.name not in ("add", "sub", "lerp") or len(inputs) != 2 or \
-                not all(map(self._values.has_stream_shape, [*inputs, total])):
+    def take(self, op: Op, inputs: List[Value], total: Value) -> bool:
+        """Finds the sum of an operator. Returns whether it adds branches to the stream."""
+        if op.name not in SUMS or len(inputs) != 2 or not all(map(self._values.has_stream_shape, [*inputs, total])):
             return False
+        if self._complete(inputs, total):
+            return True
+        are_streams = [self._values.is_stream(v) for v in inputs]
+        if all(are_streams):
+            if any(add(inputs, total) for add in (self._add_again, self._add_beside_norm, self._add_adapted)):
+                return True
+            self._excuse_inner(inputs)
+            return False
+        if any(are_streams):
+            return self._add_plain(op, inputs, total)
+        have_same_branches = self._values.ids_of(inputs[0]) == self._values.ids_of(inputs[1])
+        return have_same_branches and self._add_to_convolved(inputs, total) or self._add_gated(inputs, total)
+
+    def _complete(self, inputs: List[Value], total: Value) -> bool:
+        """Completes the sum of end_without_stream(): the stream is added to a branch that was read before."""
         for value, other in (inputs, inputs[::-1]):
             ended = self._without_stream.pop(value.root, None)
-            if ended is not None and self._values.is_stream(other):  # the branch was read before it was added
+            if ended is not None and self._values.is_stream(other):
                 ended.total, ended.stream = total, other
                 self._values.mark(total, STREAM)
                 self._sum_of[total.root] = ended
                 return True
-        branches_of_inputs = [self._values.branches_of(v) for v in inputs]
-        if branches_of_inputs == [STREAM, STREAM]:
-            if self._add_again(inputs, total) or self._add_beside_norm(inputs, total) or \
-                    self._add_adapted(inputs, total):
-                return True
-            self._excuse_inner(inputs)
-            return False
-        if branches_of_inputs[0] == branches_of_inputs[1] and self._add_to_convolved(inputs, total):
-            return True
-        if branches_of_inputs[0] and branches_of_inputs[1] and self._add_gated(inputs, total):
-            return True
-        if (branches_of_inputs[0] == STREAM) == (branches_of_inputs[1] == STREAM):
-            return False
-        stream, branch = inputs if branches_of_inputs[0] == STREAM else inputs[::-1]
-        if op.name == "sub" and stream is inputs[1]:  # f − x, an intermediate of x + r·(f − x)
-            return False
-        if self._is_gated_stream(branch, stream):
-            return False
-        for read in [b.linears[0].input for b in self._values.list_branches(branch)]:
+        return False
+
+    def _add_plain(self, op: Op, inputs: List[Value], total: Value) -> bool:
+        stream, branch = inputs if self._values.is_stream(inputs[0]) else inputs[::-1]
+        last = branch.root.op
+        if last is not None and last.name == "mul" and any(v.root is stream.root for v in last.inputs):
+            return False  # x + x·g(x) = x·(1 + g) is no sum
+        if op.name == "sub" and stream is inputs[1]:
+            return False  # f − x is an intermediate of x + r·(f − x)
+        for read in [b.linears[0].input for b in self._values.branches_of(branch)]:
             if read.root in self._sum_of and self._reopen(read, stream):
-                self._values.unite(self._values.branches_of(branch) | self._values.branches_of(read))
-        self.end(Sum(total, stream, branch, self._values.list_branches(branch)))
+                self._values.unite(self._values.ids_of(branch) | self._values.ids_of(read))
+        self.keep(Sum(total, stream, branch, self._values.branches_of(branch)))
         return True
 
     def _add_again(self, inputs: List[Value], total: Value) -> bool:
@@ -111,7 +116,7 @@ class SumFinder:
         """Recognizes x + (f + a(f)): the branch f has an inner residual, as with serial adapters."""
         for branch, stream in (inputs, inputs[::-1]):
             if self._reopen(branch, stream):
-                self.end(Sum(total, stream, branch, self._values.list_branches(branch)))
+                self.keep(Sum(total, stream, branch, self._values.branches_of(branch)))
                 return True
         return False
 
@@ -123,10 +128,10 @@ class SumFinder:
         begin = min((linear.op.order for branch in branches for linear in branch.linears), default=0)
         if not is_older(stream, begin) or any(branch.place.layer != self._values.place.layer for branch in branches):
             return False
-        number = self._values.unite(self._values.numbers_of(branches))
-        self._values.reopen(number)
+        id = self._values.unite(self._values.ids_of_branches(branches))
+        self._values.reopen(id)
         for other in values:
-            self._values.mark(other, frozenset([number]))
+            self._values.mark(other, frozenset([id]))
         for s in sums:
             s.branches = []
             self._without_stream.pop(s.total.root, None)
@@ -155,13 +160,13 @@ class SumFinder:
         if norm is not None:
             return norm.input
         op = value.root.op
-        if op is None or op.name not in ("mul", "div", "native_dropout"):
+        if op is None or op.name not in FACTORS | DROPOUT:
             return None
         return next((v for v in op.inputs if self._values.is_stream(v) and self._values.has_stream_shape(v)), None)
 
     def _add_to_convolved(self, inputs: List[Value], total: Value) -> bool:
         """Recognizes c + f(c), where c is a convolution of the stream, as in TinyViT. Then c is the stream."""
-        branches = self._values.list_branches(inputs[0])
+        branches = self._values.branches_of(inputs[0])
         first, *rest = branches[0].linears if len(branches) == 1 else [None]
         if not rest or "convolution" not in first.op.name or not self._values.is_stream(first.input):
             return False
@@ -170,7 +175,7 @@ class SumFinder:
             return False
         branches[0].linears = rest
         self._values.mark_as_stream(stream)
-        self.end(Sum(total, stream, branch, branches))
+        self.keep(Sum(total, stream, branch, branches))
         return True
 
     def _add_gated(self, inputs: List[Value], total: Value) -> bool:
@@ -183,45 +188,39 @@ class SumFinder:
             if stream is not None and self._add_projection(inputs, kept, stream, total):
                 return True
             if stream is not None:
-                self._values.mark(total, frozenset([self._join_gated(self._values.union_of(inputs))]))
-                self.end(Sum(total, stream, total, self._values.list_branches(total), is_mixed=True))
+                self._values.mark(total, frozenset([self._join_gated(self._values.ids_of_any(inputs))]))
+                self.keep(Sum(total, stream, total, self._values.branches_of(total), is_mixed=True))
                 return True
         return False
 
     def _add_projection(self, inputs: List[Value], kept: Value, stream: Value, total: Value) -> bool:
-        """Recognizes f − ⟨f, x⟩/⟨x, x⟩·x, the part of the branch f that is orthogonal to the stream. It is still a
-        branch. kept: the multiple of x."""
+        """Recognizes f − ⟨f, x⟩/⟨x, x⟩·x, the part of f that is orthogonal to the stream: still a branch.
+        kept: the multiple of x."""
         branch = next(v for v in inputs if v is not kept)
         factor = next((v for v in kept.root.op.inputs if v is not stream), stream)
         is_row_wise = factor.tensor.numel() * stream.shape[-1] == stream.tensor.numel()
         if not is_row_wise or total.op.name == "lerp" or total.op.name == "sub" and branch is not inputs[0]:
             return False
-        f, x, found = (wide(v.numbers).reshape(-1, stream.shape[-1]) for v in (branch, stream, kept))
+        f, x, found = (wide(v.recorded).reshape(-1, stream.shape[-1]) for v in (branch, stream, kept))
         along = (f * x).sum(-1, keepdim=True) / x.square().sum(-1, keepdim=True).clamp(min=1e-300) * x
         if not share(found - (along if total.op.name == "sub" else -along), along) < MOST_UNLIKE:
             return False
-        self._values.mark(total, frozenset([self._values.join(self._values.union_of(inputs))]))
+        self._values.mark(total, frozenset([self._values.join(self._values.ids_of_any(inputs))]))
         self._values.projected[total.root] = branch
         return True
 
-    def _join_gated(self, branches: Branches) -> int:
+    def _join_gated(self, ids: BranchIds) -> int:
         """Joins a gate's branch with the branches that the gate read before they were added."""
-        read = {linear.input.root for branch in self._values.branches_numbered(branches) for linear in branch.linears}
+        read = {linear.input.root for branch in self._values.branches_with(ids) for linear in branch.linears}
         for root in read & self._without_stream.keys():
             gated = self._without_stream.pop(root)
-            branches |= self._values.numbers_of(gated.branches)
+            ids |= self._values.ids_of_branches(gated.branches)
             gated.branches = []
-        return self._values.unite(branches)
+        return self._values.unite(ids)
 
-    def _is_gated_stream(self, branch: Value, stream: Value) -> bool:
-        """Whether the branch is a product with the stream, as in x + x·g(x) = x·(1 + g), so that it is no sum."""
-        op = branch.root.op
-        return op is not None and op.name == "mul" and any(
-            v.root is stream.root for v in op.inputs)
-
-    def end(self, ended: Sum) -> None:
-        """Adds a sum and ends its branches."""
-        self._values.end(self._values.branches_of(ended.branch) or STREAM)
+    def keep(self, ended: Sum) -> None:
+        """Keeps a sum and closes its branches."""
+        self._values.close(self._values.ids_of(ended.branch))
         self._values.mark(ended.total, STREAM)
         self._sum_of[ended.total.root] = ended
         self.last = ended
@@ -229,20 +228,20 @@ class SumFinder:
             self._over_norms[ended.total.root] = ended
         self.found.append(ended)
 
-    def end_without_stream(self, read: Value, branches: Branches) -> None:
+    def end_without_stream(self, read: Value, ids: BranchIds) -> None:
         norm = self._norms.at(read)
         total = self._values.in_stream_shape(read if norm is None else norm.input)
         stream = self._stream_within(total)
-        ended = Sum(total, stream, total, self._values.branches_numbered(branches), is_mixed=stream is not None)
+        ended = Sum(total, stream, total, self._values.branches_with(ids), is_mixed=stream is not None)
         if stream is None:
             self._without_stream[total.root] = ended
         else:
             self._excuse_gated(ended)
-        self._values.end(branches)
+        self._values.close(ids)
         self._values.mark_as_stream(total)
         if norm is not None:
             self._values.mark_as_stream(norm.output)
-        self.end(ended)
+        self.keep(ended)
 
     def _excuse_inner(self, inputs: List[Value]) -> None:
         """Marks a sum h + f, with a norm's output h, as mixed if it is added to the stream itself, as in LAuReL."""
@@ -256,7 +255,7 @@ class SumFinder:
         last = self.last
         if op.name != "mul" or last is None or last.total.op is None or last.total.op.name != "sub":
             return
-        if any(v.root is last.total.root for v in inputs) and any(self._values.branches_of(v) for v in inputs):
+        if any(v.root is last.total.root for v in inputs) and any(map(self._values.ids_of, inputs)):
             last.is_mixed = True
 
     def _excuse_gated(self, mixed: Sum) -> None:
@@ -283,5 +282,5 @@ class SumFinder:
         if op is None or depth == 0 or op.name not in MIXING:
             return None
         summed = op.inputs[:1] if op.name in (*BIASED, "sub") else op.inputs  # f − x has no residual
-        found = (self._stream_within(v, depth - 1) for v in summed if self._values.branches_of(v) is not None)
+        found = (self._stream_within(v, depth - 1) for v in summed if self._values.depends_on_stream(v))
         return next((v for v in found if v is not None), None)

@@ -6,7 +6,7 @@ stream (weights, masks, another network's output).
 
 from __future__ import annotations
 
-from typing import Dict, FrozenSet, Iterable, List, Optional, Set
+from typing import Dict, FrozenSet, Iterable, List, Set
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +15,8 @@ from ..record.graph import Op, Value
 from .operators import FACTORS
 from .parts import Branch, Place
 
-Branches = FrozenSet[int]  # numbers of branches; empty for the stream
-STREAM: Branches = frozenset()
+BranchIds = FrozenSet[int]  # ids of branches; empty for the stream, and for a value that does not depend on it
+STREAM: BranchIds = frozenset()
 
 
 def is_number(tensor: Tensor) -> bool:
@@ -50,10 +50,10 @@ class StreamValues:
         self.place = Place()  # the place of the current operator
         self.readers: Dict[Value, List[Op]] = {}
         self.projected: Dict[Value, Value] = {}  # branches made orthogonal to the stream: {the result: the branch}
-        self._of: Dict[Value, Branches] = {x.root: STREAM}
+        self._of: Dict[Value, BranchIds] = {x.root: STREAM}
         self._branches: Dict[int, Branch] = {}
         self._joined: Dict[int, int] = {}  # for each absorbed branch, the branch that absorbed it
-        self._ended: Set[int] = set()  # branches that have joined the stream
+        self._closed: Set[int] = set()  # branches that have joined the stream
 
     # -- Shapes --
 
@@ -68,87 +68,85 @@ class StreamValues:
 
     # -- Branches of values --
 
-    def branches_of(self, value: Value) -> Optional[Branches]:
-        """Returns the branches of a value, or None if it does not depend on the stream."""
-        found = self._of.get(value.root)
-        return None if found is None else frozenset(map(self._find, found))
+    def depends_on_stream(self, value: Value) -> bool:
+        return value.root in self._of
+
+    def ids_of(self, value: Value) -> BranchIds:
+        """Returns the ids of the branches that computed a value."""
+        return frozenset(map(self._find, self._of.get(value.root, STREAM)))
 
     def is_stream(self, value: Value) -> bool:
-        return self.branches_of(value) == STREAM
+        return self.depends_on_stream(value) and not self.ids_of(value)
 
     def has_stream(self, value: Value) -> bool:
         return self.is_stream(value) and self.has_stream_shape(value)
 
-    def carries_stream(self, value: Value) -> bool:
-        """Whether a layer with this value as input continues the stream."""
-        return self.branches_of(value) is not None and self.has_stream_shape(value)
-
     def is_projected(self, value: Value) -> bool:
         """Whether linear maps between two stages computed it from the stream."""
-        branches = self.list_branches(value)
+        branches = self.branches_of(value)
         return bool(branches) and all(branch.place.layer is None for branch in branches)
 
-    def union_of(self, values: Iterable[Value]) -> Branches:
-        return STREAM.union(*(self.branches_of(v) or STREAM for v in values))
+    def ids_of_any(self, values: Iterable[Value]) -> BranchIds:
+        return STREAM.union(*map(self.ids_of, values))
 
-    def list_branches(self, value: Value) -> List[Branch]:
-        return self.branches_numbered(self.branches_of(value) or STREAM)
+    def branches_of(self, value: Value) -> List[Branch]:
+        return self.branches_with(self.ids_of(value))
 
-    def branches_numbered(self, branches: Branches) -> List[Branch]:
-        return [self._branches[self._find(number)] for number in sorted(branches)]
+    def branches_with(self, ids: BranchIds) -> List[Branch]:
+        return [self._branches[self._find(id)] for id in sorted(ids)]
 
-    def mark(self, value: Value, branches: Branches) -> None:
-        self._of[value.root] = branches
+    def mark(self, value: Value, ids: BranchIds) -> None:
+        self._of[value.root] = ids
 
     def mark_as_stream(self, value: Value) -> None:
         """Marks a value, and its multiples that were already computed, as the stream."""
         self._of[value.root] = STREAM
         for op in self.readers.get(value.root, []):
-            if op.name in FACTORS and all(not self.branches_of(v) for v in op.inputs):
+            if op.name in FACTORS and not any(map(self.ids_of, op.inputs)):
                 self.mark_as_stream(op.outputs[0])
 
-    def mark_made_of(self, ended: Branches, order: int) -> None:
+    def mark_made_of(self, ended: BranchIds, order: int) -> None:
         """Marks the values that were computed only from the branches `ended`, since `order`, as the stream."""
-        for root, branches in self._of.items():
-            if root.order >= order and frozenset(map(self._find, branches)) <= ended:
+        for root, ids in self._of.items():
+            if root.order >= order and frozenset(map(self._find, ids)) <= ended:
                 self._of[root] = STREAM
 
     # -- Branches --
 
-    def begin_branch(self, number: int) -> Branches:
-        self._branches[number] = Branch(self.place)
-        return frozenset([number])
+    def begin_branch(self, id: int) -> BranchIds:
+        self._branches[id] = Branch(self.place)
+        return frozenset([id])
 
-    def branch(self, number: int) -> Branch:
-        return self._branches[number]
+    def branch_with(self, id: int) -> Branch:
+        return self._branches[id]
 
-    def numbers_of(self, branches: List[Branch]) -> Branches:
-        return frozenset(n for n, branch in self._branches.items() if any(branch is b for b in branches))
+    def ids_of_branches(self, branches: List[Branch]) -> BranchIds:
+        return frozenset(id for id, branch in self._branches.items() if any(branch is b for b in branches))
 
-    def join(self, numbers: Branches) -> int:
-        """Unites the branches of the last layer that have not ended. Returns the number of the first one."""
-        found = set(map(self._find, numbers))
-        live = sorted(found - self._ended or found)
-        layers = [-1 if self._branches[n].place.layer is None else self._branches[n].place.layer for n in live]
-        return self.unite(n for n, layer in zip(live, layers) if layer == max(layers))
+    def join(self, ids: BranchIds) -> int:
+        """Unites the open branches of the last layer. Returns the id of the first one."""
+        found = set(map(self._find, ids))
+        live = sorted(found - self._closed or found)
+        layers = [-1 if self._branches[id].place.layer is None else self._branches[id].place.layer for id in live]
+        return self.unite(id for id, layer in zip(live, layers) if layer == max(layers))
 
-    def unite(self, numbers: Iterable[int]) -> int:
-        first, *others = sorted(numbers)
+    def unite(self, ids: Iterable[int]) -> int:
+        first, *others = sorted(ids)
         for other in others:
             self._branches[first].absorb(self._branches.pop(other))
             self._joined[other] = first
         return first
 
-    def end(self, branches: Branches) -> None:
-        self._ended |= branches
+    def close(self, ids: BranchIds) -> None:
+        self._closed |= ids
 
-    def reopen(self, number: int) -> None:
-        self._ended.discard(number)
+    def reopen(self, id: int) -> None:
+        self._closed.discard(id)
 
-    def open_ones(self, branches: Branches) -> Branches:
-        return frozenset(branches - set(map(self._find, self._ended)))
+    def open_ones(self, ids: BranchIds) -> BranchIds:
+        return frozenset(ids - set(map(self._find, self._closed)))
 
-    def _find(self, number: int) -> int:
-        while number in self._joined:
-            number = self._joined[number]
-        return number
+    def _find(self, id: int) -> int:
+        while id in self._joined:
+            id = self._joined[id]
+        return id

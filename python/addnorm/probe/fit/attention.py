@@ -45,8 +45,7 @@ def read_scores(numbers: Numbers) -> Numbers:
     return found
 
 
-def fused_scores(query: Tensor, key: Tensor, mask: Optional[Tensor], is_causal: bool,
-                 scale: Optional[float]) -> Tensor:
+def fused_scores(query: Tensor, key: Tensor, mask: Optional[Tensor], is_causal: bool, scale: Optional[float]) -> Tensor:
     """Returns the logits of F.scaled_dot_product_attention for evenly spaced queries, as some_queries() does."""
     with torch.no_grad():
         if key.dim() > 3 and key.shape[-3] != query.shape[-3]:

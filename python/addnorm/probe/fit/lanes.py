@@ -27,7 +27,7 @@ class LaneRows(NamedTuple):
 class Solution(NamedTuple):
     """The solution of target ≈ of · sources in each row."""
     of: Tensor  # [rows, lanes, sources]
-    left: Tensor  # the residual, target − of · sources
+    residual: Tensor  # target − of · sources
     is_determined: Tensor  # for each row, whether its sources differ enough to determine `of`
 
 
@@ -71,8 +71,7 @@ def sampled_together(lanes: List[Tensor]) -> Tensor:
 
 
 def explain_by_row(values: LaneRows) -> Solution:
-    """Fits each lane after the site as a sum of the lanes before it and of the branch, if the branch is large
-    enough."""
+    """Fits each lane after the site as a sum of the lanes before it and of the branch, if that is large enough."""
     is_written = values.branch.norm() > IDLE * values.before.norm()
     sources = torch.cat([values.before, values.branch[:, None]], 1) if is_written else values.before
     return solve(values.after, sources, values.precision)
@@ -85,16 +84,16 @@ def explain_by_constants(target: Tensor, sources: Tensor, precision: float) -> S
         return lanes.transpose(0, 1).flatten(1)[None]
 
     joint = solve(in_one_row(target), in_one_row(sources), precision)
-    left = joint.left.reshape(target.shape[1], len(target), -1).transpose(0, 1)
-    if share(left, target) < EXPLAINED or sources.shape[1] >= sources.shape[2]:
-        return Solution(joint.of, left, joint.is_determined)
+    residual = joint.residual.reshape(target.shape[1], len(target), -1).transpose(0, 1)
+    if share(residual, target) < EXPLAINED or sources.shape[1] >= sources.shape[2]:
+        return Solution(joint.of, residual, joint.is_determined)
     return solve(target, sources, precision)
 
 
-def carry_numbers(lane: Tensor, mean: Tensor, left: Tensor, carry: Tensor) -> Numbers:
+def carry_numbers(lane: Tensor, mean: Tensor, residual: Tensor, carry: Tensor) -> Numbers:
     """Returns the residual of a lane [rows, features], the sum and size of its row of the carry [rows, lanes], and its
     distance from the mean lane."""
-    return {"unexplained": share(left, lane), "carry_in": carry.sum(-1).mean().item(),
+    return {"unexplained": share(residual, lane), "carry_in": carry.sum(-1).mean().item(),
             "carry_size": carry.norm(dim=-1).mean().item(), "lane_spread": share(lane - mean, lane)}
 
 
@@ -108,7 +107,7 @@ def lane_numbers(found: Solution, recorded: Optional[Tensor], values: LaneRows) 
     mean = values.after.mean(1)
     lanes: List[Numbers] = []
     for i in range(n):
-        numbers = carry_numbers(values.after[:, i], mean, found.left[:, i], carry[:, i])
+        numbers = carry_numbers(values.after[:, i], mean, found.residual[:, i], carry[:, i])
         if found.of.shape[-1] > n:
             numbers["write"] = found.of[:, i, n].mean().item()
         if 2 * is_determined.sum() > len(is_determined):

@@ -89,8 +89,7 @@ class InnerProducts:
         terms for the parts that are not in `at`."""
         out = [i for i in range(len(self._names)) if i not in at]
         took = [self._solution[i] for i in out]
-        rest = [own + _dot(took, [row[i] for i in out])
-                for own, row in zip(self._left_products, self._products)]
+        rest = [own + _dot(took, [row[i] for i in out]) for own, row in zip(self._left_products, self._products)]
         square = self._left**2 + sum(c * (self._left_products[i] + rest[i]) for c, i in zip(took, out))
         return rest, square
 

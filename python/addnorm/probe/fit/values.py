@@ -31,8 +31,7 @@ def size_numbers(tensors: Tensor) -> Dict[str, Tensor]:
 def moment_numbers(tensors: Tensor) -> Dict[str, Tensor]:
     t = on_float64_device(tensors)  # [sites, values]
     root = torch.linalg.vector_norm(t, dim=1, dtype=torch.float64) / math.sqrt(max(1, t.shape[1]))
-    return {"rms": root, "mean": t.mean(1, dtype=torch.float64), "min": t.amin(1).double(),
-            "max": t.amax(1).double()}
+    return {"rms": root, "mean": t.mean(1, dtype=torch.float64), "min": t.amin(1).double(), "max": t.amax(1).double()}
 
 
 def read_moments(numbers: Numbers) -> Numbers:

@@ -12,10 +12,31 @@ from torch import nn
 from ..._core import family_facts
 from ..._structure import EPSILONS, HEADS, entry, parent_of
 from ..find.layers import Element
-from ..find.names import ATTENTION, is_of_other_axes, is_projection, names_mhc, output_dim, squashing, weight_named
+from ..find.names import ATTENTION, is_projection, weight_named
+from ..find.norm_names import norm_kind
 from ..fit.batch import Numbers
 from .measured import Measured
 from .placement import PlacementFinder
+
+# Names in implementations of manifold-constrained hyper-connections (mHC). MHCA is attention, and some routers of
+# experts use Sinkhorn's algorithm too.
+MHC = re.compile(r"mhc(?!a)|sinkhorn|birkhoff|manifold_?constrained", re.I)
+OTHER_SINKHORN = re.compile(r"rout|gat(e|ing)|moe|expert|attn|attention", re.I)
+
+
+def names_mhc(path: str, module: nn.Module) -> bool:
+    """Whether a module's name, its class or a name in its methods says that it is mHC."""
+    names = [path.rpartition(".")[2], type(module).__name__]
+    if any(map(OTHER_SINKHORN.search, names)):
+        return False
+    used = [name for method in vars(type(module)).values() if hasattr(method, "__code__")
+            for name in method.__code__.co_names]
+    return any(map(MHC.search, names + used))
+
+
+def output_dim(module: nn.Module) -> int:
+    """Returns the output dimension of a projection's weight: 1 for GPT-2's Conv1D, else 0."""
+    return 1 if type(module).__name__ == "Conv1D" else 0
 
 
 class Declared:
@@ -30,20 +51,9 @@ class Declared:
     def config(self, *names: str) -> Any:
         return entry(getattr(self._model, "config", None), *names)
 
-    @staticmethod
-    def norm_kind(norm: Optional[nn.Module]) -> Optional[str]:
-        name = type(norm).__name__
-        if is_of_other_axes(norm):
-            return None
-        if norm is not None and squashing(norm):
-            return squashing(norm)
-        if re.search(r"rms|T5.*Norm", name, re.I):  # T5LayerNorm is an RMSNorm
-            return "rms"
-        return "layer" if "layernorm" in name.lower() else None
-
     def own_norm(self, norm: Optional[nn.Module]) -> Dict[str, Any]:
         """Returns the kind and the ε that a norm's class and attributes declare."""
-        own = {"declared_norm": self.norm_kind(norm), "declared_eps": entry(norm, *EPSILONS)}
+        own = {"declared_norm": norm_kind(norm), "declared_eps": entry(norm, *EPSILONS)}
         return {key: value for key, value in own.items() if isinstance(value, (str, float))}
 
     def gamma_form(self) -> Optional[str]:
@@ -67,9 +77,8 @@ class Declared:
         return "mhc" if is_mhc else None
 
     def norm(self, norms: List[nn.Module], entries: List[Numbers]) -> Optional[str]:
-        """Returns "layer" or "rms" by the names of most norms. Unknown classes named LayerNorm that do not centre
-        their rows count as "rms"."""
-        declared = Counter(filter(None, map(self.norm_kind, norms))).most_common(1)
+        """Returns the kind of most norms by their names. Unknown LayerNorms that do not centre rows count as "rms"."""
+        declared = Counter(filter(None, map(norm_kind, norms))).most_common(1)
         centred = [entry["centred"] > 0.5 for entry in entries if "centred" in entry]
         is_known = "norm" in self._family or any(type(n) in (nn.LayerNorm, getattr(nn, "RMSNorm", None)) for n in norms)
         if declared and declared[0][0] == "layer" and not is_known and centred and not any(centred):
@@ -77,8 +86,7 @@ class Declared:
         return declared[0][0] if declared else None
 
     def epsilon(self, norms: List[nn.Module]) -> Optional[float]:
-        """Returns the configuration's ε. If the modules have another ε, returns that one, because models ignore some
-        numbers of their configuration."""
+        """Returns the configuration's ε, or that of most modules if none has the configuration's."""
         of_config = self.config(*EPSILONS)
         of_modules = [e for e in (entry(n, *EPSILONS) for n in norms) if isinstance(e, float)]
         if of_modules and of_config not in of_modules:
@@ -86,8 +94,7 @@ class Declared:
         return of_config
 
     def norm_facts(self, layers: Iterable[nn.Module], entries: List[Numbers]) -> Dict[str, Any]:
-        """Returns the kind of norm, the ε and the form of γ in some layers. entries: the measured numbers of their
-        norms."""
+        """Returns the kind of norm, the ε and the form of γ in some layers. entries: the numbers of their norms."""
         slots = self.norm_slots()
         norms = [m for layer in layers for name, m in layer.named_modules() if name in slots]
         return {"norm": self.norm(norms, entries), "eps": self.epsilon(norms),

@@ -49,7 +49,7 @@ class LanesMeasurement:
         """Returns what the profile's entry of the sublayer's input says about the lanes."""
         return {}
 
-    def numbers(self) -> List[Numbers]:
+    def of_lanes(self) -> List[Numbers]:
         """Returns the numbers of each lane. The first lane's numbers include those of all lanes."""
         raise NotImplementedError
 
@@ -83,12 +83,12 @@ class FittedLanesMeasurement(LanesMeasurement):
     def of_input(self) -> Numbers:
         return {"lanes_folded": 1} if self._states.is_folded else {}
 
-    def numbers(self) -> List[Numbers]:
+    def of_lanes(self) -> List[Numbers]:
         states = self._states
         lanes = self._lanes(states.layout_after, self._sum.total)
         values = LaneRows(
             together([lane.rows for lane in self._lanes(states.layout, states.before)]),
-            self._tokens(self._sum.branch.numbers), together([lane.rows for lane in lanes]),
+            self._tokens(self._sum.branch.recorded), together([lane.rows for lane in lanes]),
             precision_of(self._sum.total, states.before, self._sum.branch))
         numbers = _sizes(lanes)
         if not all(torch.isfinite(t).all() for t in values[:3]):
@@ -123,7 +123,7 @@ class FittedLanesMeasurement(LanesMeasurement):
     def _lanes(self, layout: Layout, value: Value) -> List[Lane]:
         shape = self._rows.shape
         return [Lane(*self._rows.of(lane.reshape(shape), shape), value)
-                for lane in layout.rows(value.numbers).unbind(1)]
+                for lane in layout.rows(value.recorded).unbind(1)]
 
 
 # ---- Lanes that a stack declares ------------------------------------------------------------------
@@ -138,7 +138,7 @@ class DeclaredLanesMeasurement(LanesMeasurement):
         super().__init__(lane_sum, rows)
         self._site, self._branch, self._tokens = lanes, branch, rows.shape[:-1]
 
-    def numbers(self) -> List[Numbers]:
+    def of_lanes(self) -> List[Numbers]:
         before, after = self._lanes(self._site.before), self._lanes(self._site.after)
         changed = [lane for lane in after if lane.value in self._site.changed]
         numbers = _sizes(changed)
@@ -152,7 +152,7 @@ class DeclaredLanesMeasurement(LanesMeasurement):
         carry, write = found.of[..., :X.shape[1]], found.of[..., X.shape[1]:]
         mean = all_lanes.mean(1)
         for i, lane in enumerate(numbers):
-            lane.update(carry_numbers(made[:, i], mean, found.left[:, i], carry[:, i]))
+            lane.update(carry_numbers(made[:, i], mean, found.residual[:, i], carry[:, i]))
             if write.shape[-1]:
                 factors = write[:, i].mean(0)
                 lane["write"] = factors[factors.abs().argmax()].item()
@@ -176,5 +176,5 @@ class DeclaredLanesMeasurement(LanesMeasurement):
         """Returns the lanes in a value. They are one after the other, on an axis or in the last one."""
         features = self._branch.tensor.numel() // self._tokens.numel() // self._site.parts
         shape = torch.Size((*self._tokens, value.tensor.numel() // self._tokens.numel()))
-        rows, stride = self._rows.of(value.numbers.reshape(shape), shape)
+        rows, stride = self._rows.of(value.recorded.reshape(shape), shape)
         return [Lane(lane, stride, value) for lane in rows.split(features, -1)]

@@ -87,8 +87,7 @@ class Measured:
         self._fits.finally_do(functools.partial(self.guarded, function))
 
     def run_fits(self, least: int = 0) -> None:
-        """Runs the requested fits, if their tensors have at least `least` values in total. This must happen before the
-        tensors are overwritten."""
+        """Runs the requested fits, before their tensors are overwritten, if those have at least `least` values."""
         self.guarded(self._fits.run, least)
 
     def read(self) -> None:
@@ -106,8 +105,7 @@ class Measured:
         self._undo.hook_edge(edge, self._guarded_hook(function))
 
     def _guarded_hook(self, function: Callable[[Tensor], None]) -> Callable[[Optional[Tensor]], None]:
-        """Returns a hook that calls the function and notes its errors, so that backward continues. A gradient of None
-        means zero and is skipped."""
+        """Returns a hook that skips a gradient of None, which means 0, and notes errors, so that backward continues."""
         def guarded(values: Optional[Tensor]) -> None:
             try:
                 if values is not None:

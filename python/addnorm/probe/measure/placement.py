@@ -12,8 +12,7 @@ from ..._structure import parent_of
 from ...torch.stack import Stack
 from .measured import Measured, SeenSublayer
 
-PLACEMENTS = {"before": "pre", "after": "post", "before inside": "sandwich", "inside": "reordered",
-              "": "none"}
+PLACEMENTS = {"before": "pre", "after": "post", "before inside": "sandwich", "inside": "reordered", "": "none"}
 
 
 class PlacementFinder:

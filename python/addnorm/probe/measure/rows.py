@@ -45,7 +45,7 @@ class Rows:
         return Sampled(t if stride == 1 and len(t) <= sequences else t[:sequences, ::stride], stride)
 
     def values(self, value: Value) -> Tensor:
-        return self.of(value.numbers).rows
+        return self.of(value.recorded).rows
 
     def like_stream(self, tensor: Tensor) -> Tensor:
         """Returns the values of the measured tokens of a tensor that may have another number of features."""

@@ -7,7 +7,7 @@ from typing import Iterator, Optional, Tuple
 
 from torch import Tensor
 
-from ..find.names import norm_of_attention
+from ..find.norm_names import norm_of_attention
 from ..find.operators import FUSED_ATTENTION
 from ..find.parts import Norm
 from ..find.sublayers import Sublayer
@@ -22,20 +22,20 @@ def fused_options(op: Op) -> Tuple[Optional[Tensor], bool, Optional[float]]:
     """Returns (mask, is_causal, scale) of any fused attention."""
     mask = op.argument("attn_mask", op.argument("attn_bias"))
     scale = op.argument("scale")
-    return (mask.numbers if isinstance(mask, Value) else None, bool(op.argument("is_causal", False)),
+    return (mask.recorded if isinstance(mask, Value) else None, bool(op.argument("is_causal", False)),
             scale if isinstance(scale, float) and math.isfinite(scale) else None)
 
 
 def logits_of(op: Op) -> Tensor:
     """Returns the input of a softmax, or the logits of a fused attention for evenly spaced queries."""
     if op.name.startswith(FUSED_ATTENTION):
-        return fused_scores(op.inputs[0].numbers, op.inputs[1].numbers, *fused_options(op))
-    return op.inputs[0].numbers
+        return fused_scores(op.inputs[0].recorded, op.inputs[1].recorded, *fused_options(op))
+    return op.inputs[0].recorded
 
 
 def heads_of(op: Op) -> int:
     """Returns the number of heads of a softmax or a fused attention."""
-    numbers = op.inputs[0].numbers  # the logits, or the queries
+    numbers = op.inputs[0].recorded  # the logits, or the queries
     return numbers.shape[-3] if numbers.dim() > 3 else 1
 
 

@@ -8,8 +8,8 @@ from typing import Any, Callable, Optional
 import torch
 from torch import nn
 
-from ..._structure import dtype_name
-from ..find.names import first_tensor, is_norm
+from ..._structure import dtype_name, tensors_in
+from ..find.norm_names import is_norm
 from ..find.parts import Norm
 from ..find.paths import factors_between, norm_as_read
 from ..find.streams import Stream
@@ -25,6 +25,7 @@ from .norms import NormMeasurement
 from .profile import Site
 from .rows import Rows, RowsOf
 from .scores import norms_of_heads, record_scores
+from .sum_gradients import SumGradients
 from .sums import SumMeasurement
 from .weights import WeightMeasurement
 
@@ -36,21 +37,31 @@ class StreamMeasurement:
                  rows_of: Callable[[torch.Size], Rows]) -> None:
         """rows_of: returns the measured tokens for the shape of a stream."""
         flow = stream.flow
-        self._measured, self._declared, self._flow, self._values = measured, declared, flow, flow.values
-        self._parameters = graph.parameters
-        self._modules = declared.modules
-        shape = flow.x.tensor.shape
-        self._rows = rows_of(shape)
-        self._gradients = Gradients(measured, flow, self._rows, self._modules, self._parameters)
+        self._measured, self._declared, self._stream = measured, declared, stream
+        self._flow, self._values = flow, flow.values
+        self._modules, self._parameters = declared.modules, graph.parameters
+        self._rows_of, self._rows = rows_of, rows_of(flow.x.shape)
+        self._gradients = Gradients(measured, self._parameters)
+        self._sum_gradients = SumGradients(measured, flow, self._rows, self._modules, self._parameters, self._gradients)
         self._sums = SumMeasurement(measured, flow, self._rows)
         self._weights = WeightMeasurement(measured, self._gradients, graph)
         self._previous: Optional[Sublayer] = None
-        if stream.embedding is not None:
-            self._record(self._site(None, "embedding", "output"), stream.embedding,
-                         rows_of=rows_of(stream.embedding.shape).of)
-        if stream.embedding is not None or flow.lanes:
-            self._measured.width, self._measured.lanes = shape[-1], flow.lanes
+
+    def measure(self, output: Any) -> None:
+        """Measures the stream from its embedding to the logits. output: the model's output."""
+        embedding = self._stream.embedding
+        if embedding is not None:
+            self._record(self._site(None, "embedding", "output"), embedding, rows_of=self._rows_of(embedding.shape).of)
+        if embedding is not None or self._flow.lanes:
+            self._measured.width, self._measured.lanes = self._flow.x.shape[-1], self._flow.lanes
         self._measured.run_fits()
+        for subs in self._stream.layers:
+            for sub in subs:
+                self._measured.begin_layer(sub.module)
+                self._measured.add_sublayer(sub)
+                self._measured.guarded(self._measure_sublayer, sub, sub is subs[-1], subs[0])
+            self._measured.run_fits()
+        self._measure_end(output)
 
     def _site(self, layer: Optional[int], sublayer: str, point: str, **more: Any) -> Site:
         return Site(self._measured.step, layer, sublayer, point, **more)
@@ -59,7 +70,7 @@ class StreamMeasurement:
                 rows_of: Optional[RowsOf] = None, then: Callable[[Numbers], None] = lambda entry: None) -> None:
         if site not in self._measured.entries:
             entry = self._measured.entries[site] = dict(more or {})
-            sampled = (rows_of or self._rows.of)(value.numbers)
+            sampled = (rows_of or self._rows.of)(value.recorded)
             shape, stride = sampled.rows.shape, sampled.stride
 
             def read(numbers: Numbers) -> None:
@@ -69,11 +80,8 @@ class StreamMeasurement:
             self._measured.fit(activation_numbers, [sampled.rows], read, sampled.are_tokens)
         self._gradients.grade(site, value)
 
-    def sublayer(self, sub: Sublayer, is_last: bool, first: Sublayer) -> None:
-        """Measures one sublayer.
-
-        is_last: whether it is the last one of its layer's module. first: the first one of that module.
-        """
+    def _measure_sublayer(self, sub: Sublayer, is_last: bool, first: Sublayer) -> None:
+        """Measures one sublayer. first: the first one of its layer's module. is_last: whether it is the last one."""
         def at(point: str) -> Site:
             return self._site(sub.layer, sub.kind, point)
 
@@ -84,8 +92,7 @@ class StreamMeasurement:
         if consumed is not None:
             self._record_norm(at("before"), "before", sub.before, consumed, self._past_norm(sub))
             self._fit_modulation(self._measured.entries[at("before")], sub)
-        self._record(at("branch"), sub.output, then=functools.partial(
-            self._note_gain_at_zero, layer_module=sub.module))
+        self._record(at("branch"), sub.output, then=functools.partial(self._note_gain_at_zero, layer_module=sub.module))
         if sub.inside is not None:
             self._record_norm(at("inside"), "inside", sub.inside, sub.inside.output)
         if sub.sum.lanes is not None:
@@ -106,8 +113,7 @@ class StreamMeasurement:
         self._weights.record_weights(at("weight"), sub)
 
     def _note_gain_at_zero(self, entry: Numbers, layer_module: str) -> None:
-        """Notes for a branch of 0 whether a norm of its layer has a γ of 0. The last BatchNorm of a branch is often
-        initialized like this."""
+        """Notes for a branch of 0 whether a norm of its layer has a γ of 0, a usual start of BatchNorm."""
         layer = self._modules.get(layer_module)
         if entry["rms"] != 0 or layer is None:
             return
@@ -121,7 +127,7 @@ class StreamMeasurement:
         """Measures computed factors between a norm's output and the sublayer's input, such as those of adaLN."""
         factors = factors_between(sub.reads, sub.before.output, self._values)
         if factors:
-            self._measured.fit(moment_numbers, [factors[0].numbers.flatten()], lambda numbers: entry.update(
+            self._measured.fit(moment_numbers, [factors[0].recorded.flatten()], lambda numbers: entry.update(
                 (f"modulation_{key}", value) for key, value in read_moments(numbers).items() if key in ("mean", "std")))
 
     def _record_lanes(self, site: Site, sub: Sublayer) -> None:
@@ -130,7 +136,7 @@ class StreamMeasurement:
         if site not in self._measured.entries:
             self._measured.coverage.count("sums", True)
             self._measured.entries[site._replace(point="x")].update(measurement.of_input())
-            for i, numbers in enumerate(measurement.numbers()):
+            for i, numbers in enumerate(measurement.of_lanes()):
                 self._measured.entries[site._replace(lane=i or None)] = numbers
         measurement.grade(self._gradients, site, sub)
 
@@ -142,7 +148,7 @@ class StreamMeasurement:
                 "in the sum is not one number")
         else:
             self._sums.fit_sum(self._measured.entries[site], sub, consumed, earlier)
-        self._gradients.grade_sum(site, sub)
+        self._sum_gradients.grade_sum(site, sub)
 
     def _past_norm(self, sub: Sublayer) -> Numbers:
         """Counts the linear maps of queries, keys and values that read the norm's input instead of its output."""
@@ -161,14 +167,15 @@ class StreamMeasurement:
         own["dtype"] = dtype_name(output.tensor)
         self._record(site, output, {**own, **(more or {})}, rows_of)
         if is_new:
-            NormMeasurement(self._measured, self._declared, site, self._modules.get(norm.module)).measure(
+            NormMeasurement(self._measured, self._declared, site, self._modules.get(norm.module), norm.is_unit).request(
                 norm, output, (gamma, beta), rows_of or self._rows.of, heads)
         for point, name in ("gamma", norm.gamma), ("beta", norm.beta):
             if name in self._parameters and self._weights.is_first(self._parameters[name], site):
                 self._weights.record_parameter(site._replace(point=point, norm=slot), name)
 
-    def end(self, stream: Stream, output: Any) -> None:
-        """Measures the final norm and the logits. output: the model's output."""
+    def _measure_end(self, output: Any) -> None:
+        """Measures the final norm and the logits."""
+        stream = self._stream
         for where in self._flow.lost:
             self._measured.coverage.miss_sum(where, "the lanes behind a sublayer were not understood")
         norm = stream.final_norm
@@ -187,7 +194,8 @@ class StreamMeasurement:
         values = list(output.values()) if isinstance(output, dict) else \
             output if isinstance(output, (list, tuple)) else [output]
         site = self._site(None, "head", "output")
-        for tensor in map(first_tensor, values):
+        for value in values:
+            tensor = next((t for t in tensors_in(value) if t.is_floating_point() and t.dim() > 1), None)
             if tensor is None or tensor.shape[-1] not in sizes - {self._measured.width}:
                 continue
             self._record(site, Value(tensor), {"reads_stream": float(reads_stream)},

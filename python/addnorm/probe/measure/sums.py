@@ -42,8 +42,7 @@ class SumMeasurement:
         self._measured, self._flow, self._values, self._rows = measured, flow, flow.values, rows
 
     def fit_sum(self, entry: Numbers, sub: Sublayer, consumed: Optional[Value], earlier: Optional[Value]) -> None:
-        """Fits the factors of a sum's parts. `earlier` is the stream that the previous sublayer read; it is a part only
-        if it replaces x."""
+        """Fits the factors of a sum's parts. earlier: the stream that the previous sublayer read; may replace x."""
         if earlier is not None and earlier.tensor.numel() != sub.total.tensor.numel():
             earlier = None  # the stream changed its shape between them
         parts = {"x": learned_stream(sub.sum.stream, sub.x, self._values),
@@ -81,7 +80,7 @@ class SumMeasurement:
         names = list(parts)
         gates = factors_between(x, left[0], self._values)
         if gates:
-            self._measured.fit(moment_numbers, [gates[0].numbers.flatten()], lambda numbers: entry.update(
+            self._measured.fit(moment_numbers, [gates[0].recorded.flatten()], lambda numbers: entry.update(
                 stream_gain=read_moments(numbers)["rms"]))
         rows = self._rows.values(x)
         dtype, count = rows.dtype, rows.numel()
@@ -102,8 +101,7 @@ def choose_fit(fits: InnerProducts, form: SumForm) -> Numbers:
         return {**made_of, "from_x": 0.0} if made_of else {}
     made_of = fits.fit(form.parts, hidden=hidden)
     if form.is_of_x and "from_x" not in made_of and "unexplained" in made_of:  # x is itself a norm's output
-        made_of = {"from_before": 0.0,
-                   **fits.fit((name for name in form.parts if name != "before"), hidden=hidden)}
+        made_of = {"from_before": 0.0, **fits.fit((name for name in form.parts if name != "before"), hidden=hidden)}
     if not form.has_earlier or not made_of.get("unexplained", 0) > MOST_UNEXPLAINED:
         return made_of
     found = fits.fit([*form.parts, "earlier"], hidden=hidden)

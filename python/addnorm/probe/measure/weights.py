@@ -28,18 +28,16 @@ class WeightMeasurement:
     def record_weights(self, site: Site, sub: Sublayer) -> None:
         """Measures the weights of a sublayer's linear maps."""
         linears = sub.branch.linears
-        is_bottleneck = sub.kind == "feed_forward" and is_named(linears[-1], "up")
+        is_bottleneck = sub.kind == "feed_forward" and weight_named(stem_of(linears[-1].weight), False) == "up"
         by_order = {len(linears) - 1: "output"} if sub.kind == "attention" else \
             dict(zip(range(len(linears))[-2:], ("up", "down")))
         for i, linear in enumerate(linears):
             self._record_weight(site, linear, by_order.get(i), is_bottleneck)
 
     def _record_weight(self, site: Site, linear: Linear, by_order: Optional[str], is_bottleneck: bool) -> None:
-        """is_bottleneck: whether the map belongs to an adapter, which has its down projection before its up
-        projection."""
+        """is_bottleneck: whether the map belongs to an adapter, whose down projection precedes the up projection."""
         weight = self._parameters.get(linear.weight)
-        if weight is None or not weight.is_floating_point() or weight.dim() != 2 or \
-                not self.is_first(weight, site):
+        if weight is None or not weight.is_floating_point() or weight.dim() != 2 or not self.is_first(weight, site):
             return
         named = None if is_bottleneck else weight_named(stem_of(linear.weight), site.sublayer == "attention")
         which = named or by_order
@@ -47,8 +45,7 @@ class WeightMeasurement:
             return
         names, dim = which.split("+"), int(linear.is_flipped)
         outputs, inputs = weight.shape[dim], weight.shape[1 - dim]
-        if outputs % len(names) or len(names) == 3 and outputs != 3 * inputs or \
-                which == "gate" and outputs < inputs:
+        if outputs % len(names) or len(names) == 3 and outputs != 3 * inputs or which == "gate" and outputs < inputs:
             return  # grouped keys and values have an unknown layout, and a small gate is a router of experts
         size = outputs // len(names)
         for i, name in enumerate(names):
@@ -77,7 +74,3 @@ class WeightMeasurement:
     def is_first(self, parameter: Tensor, site: Site) -> bool:
         """Whether no other layer used the parameter earlier in this step."""
         return self._measured.owners.setdefault((site.step, id(parameter)), site.layer) == site.layer
-
-
-def is_named(linear: Linear, name: str) -> bool:
-    return weight_named(stem_of(linear.weight), False) == name

@@ -59,7 +59,8 @@ class Value:
         return op is not None and not op.has_graph and not self.tensor.requires_grad
 
     @property
-    def numbers(self) -> Tensor:
+    def recorded(self) -> Tensor:
+        """The numbers that the operator returned."""
         return self.tensor.detach() if self.kept is None else self.kept
 
     @property
@@ -76,14 +77,12 @@ class Value:
 
     @property
     def has_lost_edge(self) -> bool:
-        """Whether no edge of the graph carries its gradient in its own layout, because a view of its tensor was
-        overwritten."""
+        """Whether no edge of the graph carries its gradient in its own layout: a view of it was overwritten."""
         return not self.is_current and self._written.alias_of is not None
 
     @property
     def _written(self) -> Value:
-        """The value whose node remains in the graph after a view was overwritten. PyTorch removes the nodes of
-        overwritten views."""
+        """The value whose node remains in the graph after PyTorch removed the node of an overwritten view."""
         return next(v for v in self.views() if v.alias_of is None or v.op is None or v.op.name not in FLATTENING)
 
     def keep(self) -> None:
@@ -98,8 +97,7 @@ class Op:
 
     __slots__ = ("name", "function", "arguments", "named", "inputs", "outputs", "module", "order", "has_graph")
 
-    def __init__(self, name: str, function: Optional[Callable], arguments: Any, named: Any,
-                 module: str, order: int):
+    def __init__(self, name: str, function: Optional[Callable], arguments: Any, named: Any, module: str, order: int):
         self.name, self.function, self.arguments, self.named = name, function, arguments, named
         self.inputs: List[Value] = []
         self.outputs: List[Value] = []
