@@ -98,6 +98,7 @@ class Walk {
   /** Uses a control. Returns what it is, and whether the page then looks different. */
   async use(index: number): Promise<{ name: string; changes: boolean }> {
     const control = await this.control(index);
+    await this.closeDefinition();
     const name = await control.evaluate(described);
     const kind = await control.evaluate(kindOf);
     if (kind === 'radio' && (await control.isChecked())) return { name, changes: true };
@@ -107,6 +108,15 @@ class Walk {
     await this.changeAnything(index);
     const again = await this.control(index);
     return { name, changes: await this.changes(() => this.act(again, kind)) };
+  }
+
+  /** Closes the definition of a word, which may cover the next control. A pointer that leaves it, and a focus that
+   * moves, close it without this. */
+  private async closeDefinition(): Promise<void> {
+    const definition = this.page.locator('.term-tip');
+    if (this.hand !== 'touch' || (await definition.count()) === 0) return;
+    await definition.tap();
+    expect(await definition.count()).toBe(0);
   }
 
   /** Does something, and says whether anything changed within eight seconds. */

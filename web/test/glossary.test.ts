@@ -24,6 +24,20 @@ test('the first use of a term in a chapter has its definition, on hover, focus a
   expect(await tip.count()).toBe(0);
 });
 
+test('a second tap, and a tap on the definition, close it', async () => {
+  const page = await openPage('#highway', { width: 390, touch: true });
+  const scope = chapter(page, 'highway');
+  const tip = scope.getByRole('tooltip');
+  const term = scope.locator('.term-word').first();
+  await term.tap();
+  expect(await tip.count()).toBe(1);
+  await term.tap();
+  expect(await tip.count()).toBe(0);
+  await term.tap();
+  await tip.tap();
+  expect(await tip.count()).toBe(0);
+});
+
 test('a tap shows a definition inside the window', async () => {
   const page = await openPage('#highway', { width: 390, touch: true });
   const scope = chapter(page, 'highway');

@@ -22,12 +22,14 @@ export function WithTerms({ text }: { text: string }) {
   return parts.map(({ text, term }, i) => (term ? <Use key={i} word={text} term={term} /> : text));
 }
 
-/** A word with its definition on hover, focus and tap. Escape closes it. */
+/** A word with its definition on hover, focus and tap. Escape, a second tap, and a tap on the definition, which may
+ * cover other words, close it. */
 function Use({ word, term }: { word: string; term: string }) {
   const [open, setOpen] = useState(false);
   const [shift, setShift] = useState(0);
   const id = useId();
   const tip = useRef<HTMLSpanElement>(null);
+  const wasOpen = useRef(false); // before the tap, whose focus opens it
   useEffect(() => {
     if (!open) return setShift(0);
     const { left, right } = tip.current!.getBoundingClientRect();
@@ -49,12 +51,20 @@ function Use({ word, term }: { word: string; term: string }) {
         aria-describedby={open ? id : undefined}
         onFocus={() => setOpen(true)}
         onBlur={() => setOpen(false)}
-        onClick={() => setOpen(true)}
+        onPointerDown={() => (wasOpen.current = open)}
+        onClick={() => setOpen(!wasOpen.current)}
       >
         {word}
       </span>
       {open && (
-        <span class="term-tip" role="tooltip" id={id} ref={tip} style={{ translate: `${shift}px` }}>
+        <span
+          class="term-tip"
+          role="tooltip"
+          id={id}
+          ref={tip}
+          style={{ translate: `${shift}px` }}
+          onClick={() => setOpen(false)}
+        >
           {TERMS.find(({ id }) => id === term)!.words}
         </span>
       )}
