@@ -78,9 +78,9 @@ double common_factor(const Factors& all, std::size_t least) {
   return 1;
 }
 
-/// Returns the stream's factor, such as DeepNorm's α, that three quarters of the sums with a known
-/// factor other than 0 share. Returns 1 if there is none, or if there are fewer than four such
-/// sums.
+/// Returns the stream's factor, such as DeepNorm's α, on which at least three quarters of the sums
+/// agree. Sums whose factor is unknown or near 0 do not count. Returns 1 if there is no such
+/// factor, or if fewer than four sums count.
 double usual_skip(const Subject& subject) {
   Factors factors;
   for_sums(subject, [&](const ProfileEntry&, const SumFit& fit) {
@@ -301,8 +301,8 @@ Finding residual_twice(const Subject& subject, const Site& site, const SumFit& f
       .expected = 0};
 }
 
-/// Reports a branch whose factor differs from the usual one: usual_gain() if the placement's `gain`
-/// is 1, else `gain`. A usual factor that is not `gain` is a note.
+/// Judges a branch's factor. The usual factor is usual_gain() if the placement's `gain` is 1, else
+/// `gain`. Reports any other factor as broken, and the usual factor as a note if it is not `gain`.
 void report_branch_factor(const Subject& subject, const Site& site, const SumFit& fit,
                           const PlacedFactors& placed, Findings& findings) {
   const double gain = placed.gain;

@@ -49,7 +49,8 @@ class AddNorm {
 
   ADDNORM_API AddNorm(const Placement& placement, const AddNormOptions& options);
 
-  /// Sets `stream`, which is x, to y. x's memory is not overwritten.
+  /// Replaces the stream by y; with several lanes, by s with y as its first lane. The memory of the
+  /// old stream is not overwritten.
   ADDNORM_API void forward(ResidualStream<T>& stream, Sublayer<T>& branch, const Pass<T>& pass);
   /// Replaces the gradient of y by the gradient of x.
   ADDNORM_API void backward(StreamGradient<T>& gradient, Sublayer<T>& branch, const Pass<T>& pass);
