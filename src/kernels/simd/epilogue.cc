@@ -92,10 +92,14 @@ struct GatedSum final : Blocks<V> {
   GatedSum(const Blocks<V>& sum, const Gate<B>& gate, std::size_t r)
       : Blocks<V>(sum.size), s(sum), function(gate.function), z(gate.z.row(r).data()) {}
 
+  /// Computes the block that begins at `begin`.
+  void make(std::size_t begin, V* to) const {
+    const V* const of_s = s.block(begin);
+    multiply_gate(function, HWY_MIN(kBlock, this->size - begin), of_s, z + begin, to);
+  }
   const V* block(std::size_t begin) const override {
     V* const values = thread_region<V>(7);
-    const V* const of_s = s.block(begin);
-    multiply_gate(function, HWY_MIN(kBlock, this->size - begin), of_s, z + begin, values);
+    make(begin, values);
     return values;
   }
 };
@@ -205,10 +209,16 @@ template <typename V, typename B>
 void write_row(const EpilogueRows<V, B>& rows, std::size_t r, const Blocks<V>& s,
                const NormStatistics<V>& of_s) {
   if (!rows.gate.is(GatePlace::kBeforeNorm)) return RowOutput<V, B>(rows, r, s, of_s).write();
+  const auto write = [&](const Blocks<V>& gated) {
+    const NormStatistics<V> of_gated = statistics<V>(rows.options, gated);
+    if (!rows.statistics.empty()) rows.statistics[r] = of_gated;
+    RowOutput<V, B>(rows, r, gated, of_gated).write();
+  };
   const GatedSum<V, B> gated(s, rows.gate, r);
-  const NormStatistics<V> of_gated = statistics<V>(rows.options, gated);
-  if (!rows.statistics.empty()) rows.statistics[r] = of_gated;
-  RowOutput<V, B>(rows, r, gated, of_gated).write();
+  if (s.size > kStagedFeatures<V>) return write(gated);
+  V* const memory = thread_region<V>(7);
+  for (std::size_t begin = 0; begin < s.size; begin += kBlock) gated.make(begin, memory + begin);
+  write(Values<V>(memory, s.size));
 }
 
 #define ADDNORM_INSTANTIATE(V, B)                                                       \
