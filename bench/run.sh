@@ -10,6 +10,8 @@ bin=${BIN:-$bench/../build/release/bin}
 echo
 "$bin/norm_bench"
 echo
+"$bin/epilogue_bench"
+echo
 if "$python" -c 'import torch' 2>/dev/null; then
   "$python" "$bench/block_vs_torch.py" "$bin/block_bench"
   echo

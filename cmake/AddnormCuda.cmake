@@ -38,7 +38,7 @@ endif()
 # argument checks of the other folders compiled in, and needs only glibc, libgcc and the driver, which it loads itself.
 # A static libgcc would need glibc 2.35, which Red Hat 9 does not have.
 if(ADDNORM_CUDA)
-  set(checks base/fmt base/names base/require kernels/aliasing kernels/argument_memory kernels/check c/call c/cuda)
+  set(checks base/fmt base/names base/require kernels/aliasing kernels/argument_memory kernels/check kernels/epilogue c/call c/cuda)
   list(TRANSFORM checks PREPEND ${PROJECT_SOURCE_DIR}/src/)
   list(TRANSFORM checks APPEND .cc)
   add_library(addnorm_cuda_shared SHARED EXCLUDE_FROM_ALL ${checks} $<TARGET_OBJECTS:addnorm_cuda>)

@@ -243,6 +243,71 @@ typedef enum addnorm_statistics_from {
   ADDNORM_STATISTICS_GIVEN = 1,       ///< `statistics`, in evaluation; only for ADDNORM_BATCH_NORM
 } addnorm_statistics_from;
 
+/// The function of a gate, act(z).
+typedef enum addnorm_gate_function {
+  ADDNORM_GATE_IDENTITY = 0,  ///< z
+  ADDNORM_GATE_SIGMOID = 1,   ///< 1/(1 + exp(−z))
+  ADDNORM_GATE_SILU = 2,      ///< z/(1 + exp(−z))
+} addnorm_gate_function;
+
+/// The place of a gate.
+typedef enum addnorm_gate_place {
+  ADDNORM_GATE_AFTER_NORM = 0,   ///< norm(s) ⊙ act(z)
+  ADDNORM_GATE_BEFORE_NORM = 1,  ///< norm(s ⊙ act(z))
+} addnorm_gate_place;
+
+/// The type of quantized values.
+typedef enum addnorm_quantized_type {
+  ADDNORM_NOT_QUANTIZED = 0,
+  ADDNORM_INT8 = 1,
+  ADDNORM_FLOAT8_E4M3 = 2,  ///< with 4 bits of exponent, at most 448, and without infinity
+  ADDNORM_Q8_0 = 3,         ///< blocks of llama.cpp: a float16 scale and 32 int8, 34 bytes
+} addnorm_quantized_type;
+
+/// What follows a LayerNorm or RMSNorm in the same pass over memory. Every part is optional.
+///
+///     y = (norm(s) ⊙ act(z)) ⊙ (1 + scale) + shift        a gate, and a modulation by sample
+///
+/// A sample is rows ÷ samples consecutive rows. Quantized values that share a scale have scale =
+/// max|y|/127, or max|y|/448, and are y·(1/scale), rounded to nearest even. If one of these y is
+/// NaN or infinite, the scale is NaN and the values are 0. With a given scale, values saturate.
+typedef struct addnorm_epilogue {
+  size_t size;    ///< sizeof(addnorm_epilogue)
+  const void* z;  ///< rows × features, of the branch's type; NULL: no gate
+  size_t z_stride;
+  int32_t gate_function;  ///< addnorm_gate_function
+  int32_t gate_place;     ///< addnorm_gate_place
+  const void* scale;      ///< samples × features; NULL: 0
+  size_t scale_stride;
+  const void* shift;  ///< samples × features; NULL: 0
+  size_t shift_stride;
+  size_t samples;          ///< must divide the rows; 0 without scale and shift
+  int32_t quantized_type;  ///< addnorm_quantized_type
+  float given_scale;       ///< one scale for all values; 0: scales are computed
+  void* quantized;  ///< output, rows × features; for ADDNORM_Q8_0 rows × features ÷ 32 blocks
+  size_t quantized_stride;  ///< in values, or in blocks
+  /// The number of values of a row that share a scale: 0 (all) or 32, 64, 128, 256, 512 or 1024.
+  size_t block;
+  float* scales;  ///< output for int8 and float8: rows × 1, or rows × features ÷ block
+  size_t scales_stride;
+  void* unrounded;  ///< output y as float, of ADDNORM_F64 as double; NULL: not wanted
+  size_t unrounded_stride;
+} addnorm_epilogue;
+
+/// The backward of an epilogue's gate and modulation. With m = norm(s) ⊙ act(z): d_shift = Σ dy,
+/// d_scale = Σ dy ⊙ m, by sample, and dz is the gradient of z.
+typedef struct addnorm_epilogue_backward {
+  size_t size;                      ///< sizeof(addnorm_epilogue_backward)
+  const addnorm_epilogue* forward;  ///< as in forward; its outputs are ignored
+  const void* beta;                 ///< forward's β; NULL: 0
+  void* dz;  ///< rows × features, of the branch's type; may be z or dy; NULL: not wanted
+  size_t dz_stride;
+  void* d_scale;  ///< samples × features; NULL: not wanted
+  size_t d_scale_stride;
+  void* d_shift;  ///< samples × features; NULL: not wanted
+  size_t d_shift_stride;
+} addnorm_epilogue_backward;
+
 /// A norm of any kind after a residual sum: s = skip ⊙ x + gain ⊙ dropout(branch), y = norm(s).
 /// LayerNorm and RMSNorm do both in one pass over memory. Without a branch it is the norm alone.
 typedef struct addnorm_add_norm_forward_args {
@@ -271,6 +336,9 @@ typedef struct addnorm_add_norm_forward_args {
   int32_t statistics_from;  ///< addnorm_statistics_from
   const void* alpha;        ///< for ADDNORM_DYT and ADDNORM_DERF: 1 value; NULL: norm->alpha
   const void* shift;        ///< for ADDNORM_DYT and ADDNORM_DERF: 1 value; NULL: 0
+  /// For ADDNORM_LAYER_NORM and ADDNORM_RMS_NORM; NULL: none. If it is quantized or has unrounded
+  /// y, `y` may be NULL.
+  const addnorm_epilogue* epilogue;
 } addnorm_add_norm_forward_args;
 
 /// Writes y, and s and the statistics where their pointers are not NULL.
@@ -326,6 +394,8 @@ typedef struct addnorm_add_norm_backward_args {
   const void* shift;        ///< as in forward
   void* d_alpha;            ///< 1 value; NULL: not wanted
   void* d_shift;            ///< 1 value; NULL: not wanted
+  /// NULL: none. With it, the workspace holds addnorm_epilogue_workspace() values.
+  const addnorm_epilogue_backward* epilogue;
 } addnorm_add_norm_backward_args;
 
 /// Writes dx, and the gradients of parameters whose pointers are not NULL.
@@ -340,6 +410,8 @@ ADDNORM_API addnorm_status addnorm_norm_sizes(const addnorm_norm_options* norm, 
                                               size_t* workspace);
 /// Returns the least number of values for the workspace of LayerNorm's and RMSNorm's backward.
 ADDNORM_API size_t addnorm_add_norm_workspace(size_t rows, size_t features);
+/// Returns the least number of values for the workspace of a backward with an epilogue.
+ADDNORM_API size_t addnorm_epilogue_workspace(size_t rows, size_t features, size_t samples);
 
 /// The short calls take float32 and rows without gaps. γ and β may be NULL (1 and 0). The number of
 /// threads is that of `threads` = 0; use the struct for another number.

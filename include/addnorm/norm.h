@@ -48,6 +48,7 @@
 #include <span>
 
 #include "addnorm/api.h"
+#include "addnorm/epilogue.h"
 #include "addnorm/error.h"
 #include "addnorm/float16.h"
 #include "addnorm/names.h"
@@ -186,12 +187,16 @@ struct Dropout {
 template <typename Stream, typename Branch = Stream>
 struct ResidualAdd {
   static_assert(check_storage<Stream, Branch>());
+  using Value = Arithmetic<Stream>;
 
   MatrixView<const Stream> x = {};       ///< rows × features, the residual stream
   MatrixView<const Branch> branch = {};  ///< the same shape; absent: s = skip ⊙ x
-  Scale<Arithmetic<Stream>> skip = {};
-  Scale<Arithmetic<Stream>> gain = {};
+  Scale<Value> skip = {};
+  Scale<Value> gain = {};
   Dropout dropout = {};
+  /// A gain for each sample in place of `gain`, which must then be 1: samples × features. A sample
+  /// is rows ÷ samples consecutive rows (adaLN-Zero, Peebles and Xie 2022). Absent: `gain`.
+  MatrixView<const Value> sample_gain = {};
 };
 
 /// s = skip ⊙ x + gain ⊙ dropout(branch). `sum` may be x or branch itself.
@@ -207,11 +212,13 @@ struct ResidualAddBackward {
   static_assert(check_storage<Stream, Branch>());
   using Value = Arithmetic<Stream>;
 
-  ResidualAdd<Stream, Branch> add = {};  ///< as in forward; its branch is read only for d_gain
+  /// As in forward; its branch is read only for d_gain and d_sample_gain.
+  ResidualAdd<Stream, Branch> add = {};
   MatrixView<const Stream> d_sum = {};
   MatrixView<Branch> d_branch = {};  ///< gain ⊙ mask ⊙ d_sum; may be d_sum; absent: not wanted
   std::span<Value> d_skip = {};  ///< += Σ over rows of x ⊙ d_sum, 1 value or one for each feature
   std::span<Value> d_gain = {};  ///< += Σ over rows of dropout(branch) ⊙ d_sum, sized like d_skip
+  MatrixView<Value> d_sample_gain = {};  ///< the same sums over the rows of each sample
 };
 /// Computes the gradients whose memory is present in ResidualAddBackward.
 template <typename Stream, typename Branch = Stream>
@@ -225,7 +232,7 @@ enum class StatisticsFrom {
 };
 
 /// A norm of any kind after a residual sum: s = skip ⊙ x + gain ⊙ dropout(branch), y = norm(s).
-/// LayerNorm and RMSNorm do both in one pass over memory.
+/// LayerNorm and RMSNorm do both in one pass over memory, and an epilogue in the same pass.
 template <typename Stream, typename Branch = Stream>
 struct AddNormForward {
   static_assert(check_storage<Stream, Branch>());
@@ -239,12 +246,16 @@ struct AddNormForward {
   std::span<const Value> beta = {};   ///< one for each feature or channel; empty: 0
   std::span<const Value> alpha = {};  ///< for kDyT and kDerf: 1 value; empty: options.alpha
   std::span<const Value> shift = {};  ///< for kDyT and kDerf: 1 value; empty: 0
-  MatrixView<Branch> y = {};          ///< may be x or branch, but not sum
+  /// Output y; may be x or branch, but not sum. Absent: not wanted, if the epilogue has an output.
+  MatrixView<Branch> y = {};
   /// Output for backward, norm_sets() elements; optional for LayerNorm and RMSNorm.
   std::span<NormStatistics<Value>> statistics = {};
   std::size_t positions = 1;  ///< for norms over channels: the values of each channel in a row
   std::span<Value> workspace = {};  ///< for kBatch: norm_workspace() values
   StatisticsFrom statistics_from = StatisticsFrom::kInput;
+  /// For LayerNorm and RMSNorm: a gate, a modulation and quantized outputs (addnorm/epilogue.h).
+  /// With a gate before the norm, the statistics are those of s ⊙ act(z).
+  Epilogue<Stream, Branch> epilogue = {};
 };
 /// Computes y and the outputs whose memory is present in AddNormForward.
 template <typename Stream, typename Branch = Stream>
@@ -294,6 +305,9 @@ struct AddNormBackward {
   GradientMode parameter_gradients = GradientMode::kAccumulate;
   std::size_t positions = 1;                                ///< as in forward
   StatisticsFrom statistics_from = StatisticsFrom::kInput;  ///< as in forward
+  /// For a forward with a gate or a modulation. `s` is then still s without the gate. `workspace`
+  /// needs epilogue_workspace() values, and rows have at most 16384 features, in double 8192.
+  EpilogueBackward<Stream, Branch> epilogue = {};
 };
 /// Computes dx and the gradients whose memory is present in AddNormBackward. `options` are those of
 /// forward.
@@ -311,6 +325,10 @@ ADDNORM_API std::size_t norm_workspace(const NormOptions& options, std::size_t r
                                        std::size_t features, std::size_t positions = 1);
 /// Returns norm_workspace() of LayerNorm and RMSNorm.
 ADDNORM_API std::size_t add_norm_workspace(std::size_t rows, std::size_t features);
+/// Returns the least number of values for the workspace of a backward with an epilogue, without a
+/// modulation with 0 samples.
+ADDNORM_API std::size_t epilogue_workspace(std::size_t rows, std::size_t features,
+                                           std::size_t samples = 0);
 
 /// BatchNorm's running statistics, one value for each channel.
 template <typename T>

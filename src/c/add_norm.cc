@@ -93,6 +93,9 @@ addnorm_status addnorm_norm_sizes(const addnorm_norm_options* norm, size_t rows,
 size_t addnorm_add_norm_workspace(size_t rows, size_t features) {
   return add_norm_workspace(rows, features);
 }
+size_t addnorm_epilogue_workspace(size_t rows, size_t features, size_t samples) {
+  return epilogue_workspace(rows, features, samples);
+}
 
 // The short calls.
 

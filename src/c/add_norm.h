@@ -8,6 +8,7 @@
 #include "addnorm.h"
 #include "addnorm/norm.h"
 #include "c/call.h"
+#include "c/epilogue.h"
 
 namespace addnorm::c {
 
@@ -64,6 +65,8 @@ AddNormForward<S, B> read_add_norm(const addnorm_add_norm_forward_args& a, const
                                    const ResidualAdd<S, B>& add, std::size_t sets,
                                    const CallMemory& memory) {
   using V = Arithmetic<S>;
+  const Epilogue<S, B> epilogue = read_epilogue<S, B>(a.epilogue, {a.rows, a.features, memory});
+  const bool wants_y = a.y != nullptr || !epilogue.has_output();
   return {
       .add = add,
       .sum = memory.write_optional<S>("sum", a.sum, a.rows, a.features, a.sum_stride),
@@ -71,11 +74,12 @@ AddNormForward<S, B> read_add_norm(const addnorm_add_norm_forward_args& a, const
       .beta = memory.read<V>("beta", a.beta, shape.parameters()),
       .alpha = memory.read<V>("alpha", a.alpha, 1),
       .shift = memory.read<V>("shift", a.shift, 1),
-      .y = memory.write<B>("y", a.y, a.rows, a.features, a.y_stride),
+      .y = wants_y ? memory.write<B>("y", a.y, a.rows, a.features, a.y_stride) : MatrixView<B>{},
       .statistics = memory.write<NormStatistics<V>>("statistics", a.statistics, sets),
       .positions = shape.positions,
       .workspace = memory.write_counted<V>("workspace", a.workspace, a.workspace_size),
       .statistics_from = statistics_from(memory.where(), a),
+      .epilogue = epilogue,
   };
 }
 
@@ -104,6 +108,7 @@ AddNormBackward<S, B> read_add_norm_backward(const addnorm_add_norm_backward_arg
                                     GradientMode::kOverwrite),
       .positions = shape.positions,
       .statistics_from = statistics_from(memory.where(), a),
+      .epilogue = read_epilogue<S, B>(a.epilogue, {a.rows, a.features, memory}),
   };
 }
 

@@ -9,6 +9,7 @@
 #include "addnorm/norm.h"
 #include "kernels/argument_memory.h"
 #include "kernels/check.h"
+#include "kernels/epilogue.h"
 #include "kernels/residual_add.h"
 
 namespace addnorm::kernels {
@@ -31,27 +32,34 @@ void check_memory(std::string_view where, const AddNormForward<S, B>& args) {
   memory.read("beta", args.beta);
   memory.read("alpha", args.alpha);
   memory.read("shift", args.shift);
+  read_inputs(args.epilogue, memory);
   memory.write("sum", args.sum, inputs);
   memory.write("y", args.y, inputs);
   memory.write("statistics", args.statistics);
   memory.write("workspace", args.workspace);
+  write_outputs(args.epilogue, memory);
 }
 template <typename S, typename B>
 void check_memory(std::string_view where, const AddNormBackward<S, B>& args) {
   ArgumentMemory memory(where);
-  const auto inputs = memory.read("s", args.s) | memory.read("dy", args.dy) |
-                      memory.read("d_residual", args.d_residual);
+  const auto dy = memory.read("dy", args.dy);
+  const auto inputs = memory.read("s", args.s) | dy | memory.read("d_residual", args.d_residual);
   memory.read("statistics", args.statistics);
   memory.read("gamma", args.gamma);
   memory.read("alpha", args.alpha);
   memory.read("shift", args.shift);
   memory.read("skip", args.skip.vector);
+  memory.read("epilogue.beta", args.epilogue.beta);
+  const auto z = read_inputs(args.epilogue, memory);
   memory.write("dx", args.dx, inputs);
   memory.write("d_gamma", args.d_gamma);
   memory.write("d_beta", args.d_beta);
   memory.write("d_alpha", args.d_alpha);
   memory.write("d_shift", args.d_shift);
   memory.write("workspace", args.workspace);
+  memory.write("epilogue.dz", args.epilogue.dz, z | dy);
+  memory.write("epilogue.d_scale", args.epilogue.d_scale);
+  memory.write("epilogue.d_shift", args.epilogue.d_shift);
 }
 
 template <typename S, typename B>
@@ -62,7 +70,8 @@ void check_add_norm_forward(std::string_view where, const NormOptions& options,
   check_kind<S, B>(where, options, args.statistics_from, cols);
   check_residual_add(where, args.add);
   check_optional_shape(where, "sum", args.sum, rows, cols);
-  check_shape(where, "y", args.y, rows, cols);
+  if (!args.epilogue.has_output() || !args.y.empty()) check_shape(where, "y", args.y, rows, cols);
+  check_epilogue(where, options, args.epilogue, rows, cols);
   check_memory(where, args);
   if (!normalizes_rows(options.kind)) return;
   check_optional_length(where, "gamma", args.gamma, cols);
@@ -70,7 +79,7 @@ void check_add_norm_forward(std::string_view where, const NormOptions& options,
   check_optional_length(where, "statistics", args.statistics, rows);
 }
 
-/// `workspace` is the number of values that the gradients of γ and β need.
+/// `workspace` is the number of values that the gradients of γ, β and a modulation need.
 template <typename S, typename B>
 void check_add_norm_backward(std::string_view where, const NormOptions& options,
                              const AddNormBackward<S, B>& args, std::size_t workspace) {
@@ -82,13 +91,16 @@ void check_add_norm_backward(std::string_view where, const NormOptions& options,
   check_optional_shape(where, "d_residual", args.d_residual, rows, cols);
   check_shape(where, "dx", args.dx, rows, cols);
   check_optional_length(where, "skip", args.skip.vector, cols);
+  check_epilogue(where, options, args.epilogue, rows, cols);
   check_memory(where, args);
   if (!normalizes_rows(options.kind)) return;
   check_length(where, "statistics", args.statistics, rows);
   check_optional_length(where, "gamma", args.gamma, cols);
   check_optional_length(where, "d_gamma", args.d_gamma, cols);
   check_optional_length(where, "d_beta", args.d_beta, cols);
-  if (!args.d_gamma.empty() || !args.d_beta.empty()) {
+  const EpilogueBackward<S, B>& epilogue = args.epilogue;
+  if (!args.d_gamma.empty() || !args.d_beta.empty() || !epilogue.d_scale.empty() ||
+      !epilogue.d_shift.empty()) {
     require(args.workspace.size() >= workspace,
             "{}: workspace has {} values, must have at least {}", where, args.workspace.size(),
             workspace);

@@ -6,19 +6,14 @@
 #include "kernels/block_sums.h"
 #include "kernels/channel_norm.h"
 #include "kernels/dispatch.h"
+#include "kernels/epilogue.h"
 #include "kernels/plan.h"
+#include "kernels/rows_backward.h"
 #include "kernels/squash.h"
 #include "kernels/storages.h"
 #include "kernels/verbose.h"
 
 namespace addnorm::kernels {
-
-/// Computes rows begin … end − 1. Their terms of the gradients of γ and β are written to `d_gamma`
-/// and `d_beta`, unless these are null.
-ADDNORM_DECLARE_KERNEL(template <typename S, typename B>
-                       void rows_backward(const NormOptions&, const AddNormBackward<S, B>&,
-                                          const Plan&, std::size_t begin, std::size_t end,
-                                          Arithmetic<S>* d_gamma, Arithmetic<S>* d_beta);)
 
 namespace {
 
@@ -48,12 +43,17 @@ void add_norm_backward(std::string_view where, const NormOptions& options,
                        const AddNormBackward<S, B>& args, std::size_t threads) {
   using V = Arithmetic<S>;
   const ThreadCount count(threads);
-  check_add_norm_backward(where, options, args, add_norm_workspace(args.s.rows, args.s.cols));
+  const bool has_epilogue = !args.epilogue.empty();
+  check_add_norm_backward(where, options, args,
+                          has_epilogue ? epilogue_workspace(args.s.rows, args.s.cols,
+                                                            args.epilogue.modulation.samples())
+                                       : add_norm_workspace(args.s.rows, args.s.cols));
   if (squashes(options.kind)) return squash_backward(where, options, args);
   if (!normalizes_rows(options.kind)) {
     if constexpr (kHasChannelNorms<S, B>) channel_norm_backward(where, options, args);
     return;
   }
+  if (has_epilogue) return epilogue_backward(where, options, args);
   const std::size_t rows = args.s.rows;
   const std::size_t cols = args.s.cols;
   const RowBlocks blocks(rows, cols);
@@ -67,7 +67,7 @@ void add_norm_backward(std::string_view where, const NormOptions& options,
   parallel_for(blocks.count, 1, [&](std::size_t b) {
     auto place = [&](V* partials) { return partials == nullptr ? nullptr : partials + b * cols; };
     kernel(options, args, plan, b * blocks.rows, std::min(rows, (b + 1) * blocks.rows),
-           place(gamma_blocks), place(beta_blocks));
+           GradientMode::kOverwrite, place(gamma_blocks), place(beta_blocks));
   });
   const V factor = static_cast<V>(options.output_scale);
   const GradientMode mode = args.parameter_gradients;
@@ -87,6 +87,10 @@ namespace addnorm {
 
 std::size_t add_norm_workspace(std::size_t rows, std::size_t features) {
   return 2 * kernels::RowBlocks(rows, features).count * features;
+}
+std::size_t epilogue_workspace(std::size_t rows, std::size_t features, std::size_t samples) {
+  const std::size_t blocks = kernels::RowBlocks(rows, features).count;
+  return 2 * (blocks + (samples > 0 ? blocks + samples : 0)) * features;
 }
 
 template <typename S, typename B>

@@ -26,11 +26,17 @@ Problem problem_of(const AddNormForward<S, B>& args) {
     return same_place(out, add.x) || same_place(out, add.branch);
   };
   const auto new_bytes = [&](const auto& out) { return in_place(out) ? 0 : bytes_of(out); };
+  const auto& [gate, modulation, quantized, unrounded] = args.epilogue;
+  const std::size_t epilogue_bytes = bytes_of(gate.z) + bytes_of(modulation.scale) +
+                                     bytes_of(modulation.shift) + bytes_of(quantized.int8) +
+                                     bytes_of(quantized.float8) + bytes_of(quantized.q8_0) +
+                                     bytes_of(quantized.scales) + bytes_of(unrounded);
   return {.direction = Direction::kForward,
           .stream_bytes = sizeof(S),
           .rows = add.x.rows,
           .features = add.x.cols,
-          .bytes = bytes_of(add.x) + bytes_of(add.branch) + new_bytes(args.sum) + new_bytes(args.y),
+          .bytes = bytes_of(add.x) + bytes_of(add.branch) + new_bytes(args.sum) +
+                   new_bytes(args.y) + epilogue_bytes,
           .adds = !add.branch.empty(),
           .plain = is_plain(add),
           .float16 = std::is_same_v<B, Float16>,

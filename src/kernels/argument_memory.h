@@ -75,7 +75,7 @@ class ArgumentMemory {
   }
 
  private:
-  static constexpr std::size_t kMost = 20;  // more than any call has
+  static constexpr std::size_t kMost = 28;  // more than any call has
 
   Set add(const MemoryPiece& piece) {
     if (piece.begin == piece.end) return 0;

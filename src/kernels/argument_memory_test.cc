@@ -536,6 +536,88 @@ TEST(Overlaps, OfAnyOutputOfLanesBackwardAreErrors) {
                                 [](const Args& a) { lanes_backward<float>(a); });
 }
 
+TEST(Overlaps, OfAnyOutputOfAnEpilogueAreErrors) {
+  using Args = AddNormForward<float>;
+  const auto matrix = [](float* to, std::size_t rows = kRows, std::size_t cols = kFeatures) {
+    return MatrixView<float>(to, rows, cols);
+  };
+  const std::vector<Slot<Args>> slots = {
+      {"x", [=](Args& a, float* to) { a.add.x = matrix(to); }, kSize},
+      {"epilogue.gate.z", [=](Args& a, float* to) { a.epilogue.gate.z = matrix(to); }, kSize},
+      {"modulation.scale", [=](Args& a, float* to) { a.epilogue.modulation.scale = matrix(to, 1); },
+       kFeatures},
+      {"modulation.shift", [=](Args& a, float* to) { a.epilogue.modulation.shift = matrix(to, 1); },
+       kFeatures},
+      {"y", [=](Args& a, float* to) { a.y = matrix(to); }, kSize, {"x"}, true},
+      {"quantized.int8",
+       [](Args& a, float* to) {
+         a.epilogue.quantized.int8 = {reinterpret_cast<std::int8_t*>(to), kRows, kFeatures};
+       },
+       kSize / sizeof(float),
+       {},
+       true},
+      {"quantized.scales",
+       [=](Args& a, float* to) { a.epilogue.quantized.scales = matrix(to, kRows, 1); },
+       kRows,
+       {},
+       true},
+      {"epilogue.unrounded",
+       [=](Args& a, float* to) { a.epilogue.unrounded = matrix(to); },
+       kSize,
+       {},
+       true}};
+  expect_overlaps_refused<Args>("add_norm_forward: ", slots, {},
+                                [](const Args& args) { add_norm_forward<float>({}, args); });
+}
+
+TEST(Overlaps, OfAnyOutputOfAnEpiloguesBackwardAreErrors) {
+  using Args = AddNormBackward<float>;
+  const auto matrix = [](float* to, std::size_t rows = kRows) {
+    return MatrixView<float>(to, rows, kFeatures);
+  };
+  const std::vector<Slot<Args>> slots = {
+      {"s", [=](Args& a, float* to) { a.s = matrix(to); }, kSize},
+      {"statistics",
+       [](Args& a, float* to) {
+         a.statistics = {reinterpret_cast<Statistics*>(to), kRows};
+       },
+       kStatistics},
+      {"dy", [=](Args& a, float* to) { a.dy = matrix(to); }, kSize},
+      {"epilogue.gate.z", [=](Args& a, float* to) { a.epilogue.gate.z = matrix(to); }, kSize},
+      {"modulation.scale", [=](Args& a, float* to) { a.epilogue.modulation.scale = matrix(to, 1); },
+       kFeatures},
+      {"epilogue.beta",
+       [](Args& a, float* to) {
+         a.epilogue.beta = {to, kFeatures};
+       },
+       kFeatures},
+      {"dx", [=](Args& a, float* to) { a.dx = matrix(to); }, kSize, {"s", "dy"}, true},
+      {"workspace",
+       [](Args& a, float* to) {
+         a.workspace = {to, 500};
+       },
+       500,
+       {},
+       true},
+      {"epilogue.dz",
+       [=](Args& a, float* to) { a.epilogue.dz = matrix(to); },
+       kSize,
+       {"dy", "epilogue.gate.z"},
+       true},
+      {"epilogue.d_scale",
+       [=](Args& a, float* to) { a.epilogue.d_scale = matrix(to, 1); },
+       kFeatures,
+       {},
+       true},
+      {"epilogue.d_shift",
+       [=](Args& a, float* to) { a.epilogue.d_shift = matrix(to, 1); },
+       kFeatures,
+       {},
+       true}};
+  expect_overlaps_refused<Args>("add_norm_backward: ", slots, {},
+                                [](const Args& args) { add_norm_backward<float>({}, args); });
+}
+
 struct RunningArgs {
   std::span<Statistics> statistics;
   RunningStatistics<float> running;

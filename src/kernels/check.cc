@@ -19,4 +19,10 @@ void check_norm_options(std::string_view where, const NormOptions& options, std:
           "{}: the unbiased variance needs at least 2 values, there is 1", where);
 }
 
+void check_samples(std::string_view where, std::string_view name, std::size_t samples,
+                   std::size_t rows) {
+  require(samples > 0 && rows % samples == 0,
+          "{}: {} has {} samples, which must divide the {} rows", where, name, samples, rows);
+}
+
 }  // namespace addnorm::kernels

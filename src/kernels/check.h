@@ -16,6 +16,10 @@ namespace addnorm::kernels {
 /// Throws unless ε is finite and not negative, and `set_size` values can be normalized together.
 void check_norm_options(std::string_view where, const NormOptions& options, std::size_t set_size);
 
+/// Throws unless the samples of the argument `name` divide the rows.
+void check_samples(std::string_view where, std::string_view name, std::size_t samples,
+                   std::size_t rows);
+
 /// Whether these types have norms over channels.
 template <typename Stream, typename Branch>
 inline constexpr bool kHasChannelNorms =

@@ -54,6 +54,25 @@ struct NormGradients {
 };
 NormGradients norm_backward(const Norm& norm, const Values& dy);
 
+/// The epilogue of a norm of rows: y = (norm(s) ⊙ act(z)) ⊙ (1 + scale) + shift, or norm(s ⊙
+/// act(z)) in place of norm(s) ⊙ act(z). norm.x is s.
+struct Epilogue {
+  Norm norm;
+  Values z;  ///< one for each value; empty: no gate
+  GateFunction function = GateFunction::kSilu;
+  GatePlace place = GatePlace::kAfterNorm;
+  std::size_t samples = 1;
+  Values scale;  ///< samples × features; empty: 0
+  Values shift;  ///< samples × features; empty: 0
+};
+Values epilogue_forward(const Epilogue& epilogue);
+
+/// d_scale and d_shift have the shapes of scale and shift, also if these are empty.
+struct EpilogueGradients {
+  Values ds, dz, d_gamma, d_beta, d_scale, d_shift;
+};
+EpilogueGradients epilogue_backward(const Epilogue& epilogue, const Values& dy);
+
 /// s = skip ⊙ x + gain ⊙ branch; skip and gain hold one value, or one for each feature.
 struct ResidualAdd {
   Values x;

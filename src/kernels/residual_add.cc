@@ -45,7 +45,11 @@ void residual_add_backward(const ResidualAddBackward<S, B>& args, std::size_t th
   kernels::check_residual_add(kWhere, args.add);
   kernels::check_shape(kWhere, "d_sum", d_sum, x.rows, x.cols);
   kernels::check_optional_shape(kWhere, "d_branch", args.d_branch, rows, cols);
-  if (!args.d_gain.empty()) kernels::check_shape(kWhere, "branch", branch, rows, cols);
+  if (!args.d_gain.empty() || !args.d_sample_gain.empty()) {
+    kernels::check_shape(kWhere, "branch", branch, rows, cols);
+  }
+  kernels::check_optional_shape(kWhere, "d_sample_gain", args.d_sample_gain,
+                                args.add.sample_gain.rows, cols);
   if (args.d_skip.size() != 1) kernels::check_optional_length(kWhere, "d_skip", args.d_skip, cols);
   if (args.d_gain.size() != 1) kernels::check_optional_length(kWhere, "d_gain", args.d_gain, cols);
   kernels::ArgumentMemory memory(kWhere);
@@ -53,6 +57,7 @@ void residual_add_backward(const ResidualAddBackward<S, B>& args, std::size_t th
   memory.write("d_branch", args.d_branch, memory.read("d_sum", d_sum));
   memory.write("d_skip", args.d_skip);
   memory.write("d_gain", args.d_gain);
+  memory.write("d_sample_gain", args.d_sample_gain);
 
   auto value = [](const auto& matrix, std::size_t r, std::size_t i) {
     return static_cast<V>(matrix(r, i));
@@ -62,11 +67,19 @@ void residual_add_backward(const ResidualAddBackward<S, B>& args, std::size_t th
       return value(x, r, i) * value(d_sum, r, i);
     });
   }
+  const auto term_of_gain = [&](std::size_t r, std::size_t i) {
+    const V kept = kernels::dropout_factor<V>(args.add.dropout, r * cols + i);
+    return (kept * value(branch, r, i)) * value(d_sum, r, i);
+  };
   if (!args.d_gain.empty()) {
-    kernels::add_column_sums<V>(rows, cols, args.d_gain, [&](std::size_t r, std::size_t i) {
-      const V kept = kernels::dropout_factor<V>(args.add.dropout, r * cols + i);
-      return (kept * value(branch, r, i)) * value(d_sum, r, i);
-    });
+    kernels::add_column_sums<V>(rows, cols, args.d_gain, term_of_gain);
+  }
+  const MatrixView<V>& by_sample = args.d_sample_gain;
+  for (std::size_t sample = 0; sample < by_sample.rows; ++sample) {
+    const std::size_t of_sample = rows / by_sample.rows, first = sample * of_sample;
+    kernels::add_column_sums<V>(
+        of_sample, cols, by_sample.row(sample),
+        [&](std::size_t r, std::size_t i) { return term_of_gain(first + r, i); });
   }
   if (args.d_branch.empty()) return;
   const auto kernel = ADDNORM_KERNEL(S, branch_rows<S, B>);

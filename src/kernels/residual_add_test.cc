@@ -208,5 +208,77 @@ TEST(ResidualAddErrors, NameTheArgumentThatIsWrong) {
   }
 }
 
+/// A sample_gain is the vector gain of each sample's rows.
+template <typename S, typename B>
+void expect_sample_gain_is_gain_of_its_rows() {
+  constexpr std::size_t kSamples = 7, kOfSample = kRows / kSamples;
+  TorchGenerator generator(1);
+  const auto stored = [&](auto type, std::size_t rows) {
+    std::vector<decltype(type)> values;
+    for (const float v : random_vector<float>(generator, rows * kCols)) values.emplace_back(v);
+    return values;
+  };
+  const std::vector<S> x = stored(S(), kRows), d_sum = stored(S(), kRows);
+  const std::vector<B> branch = stored(B(), kRows);
+  const std::vector<float> gains = stored(float(), kSamples);
+  std::vector<S> sum(kRows * kCols), expected_sum = sum;
+  std::vector<B> y(kRows * kCols), expected_y = y, d_branch = y, expected_d_branch = y;
+  std::vector<float> d_gain(kSamples * kCols, 1), expected_d_gain = d_gain;
+  const auto rows = [](auto& values, std::size_t first, std::size_t count) {
+    return MatrixView(values.data() + first * kCols, count, kCols);
+  };
+  const Dropout dropout{.probability = 0.25, .seed = 4};
+  const auto run = [&](std::size_t first, std::size_t count, bool by_sample, auto& to_sum,
+                       auto& to_y, auto& to_branch, auto& to_gain) {
+    ResidualAdd<S, B> add{.x = rows(x, first, count), .branch = rows(branch, first, count)};
+    add.dropout = dropout, add.dropout.offset = first * kCols;
+    const std::size_t sample = first / kOfSample;
+    if (by_sample) {
+      add.sample_gain = rows(gains, 0, kSamples);
+    } else {
+      add.gain.vector = rows(gains, sample, 1).row(0);
+    }
+    residual_add<S, B>(add, rows(to_sum, first, count));
+    add_norm_forward<S, B>({}, {.add = add, .y = rows(to_y, first, count)});
+    ResidualAddBackward<S, B> backward{
+        .add = add, .d_sum = rows(d_sum, first, count), .d_branch = rows(to_branch, first, count)};
+    if (by_sample) {
+      backward.d_sample_gain = rows(to_gain, 0, kSamples);
+    } else {
+      backward.d_gain = rows(to_gain, sample, 1).row(0);
+    }
+    residual_add_backward<S, B>(backward);
+  };
+  run(0, kRows, true, sum, y, d_branch, d_gain);
+  for (std::size_t sample = 0; sample < kSamples; ++sample) {
+    run(sample * kOfSample, kOfSample, false, expected_sum, expected_y, expected_d_branch,
+        expected_d_gain);
+  }
+  EXPECT_TRUE(same_bits(sum, expected_sum));
+  EXPECT_TRUE(same_bits(y, expected_y));
+  EXPECT_TRUE(same_bits(d_branch, expected_d_branch));
+  EXPECT_TRUE(same_bits(d_gain, expected_d_gain));
+}
+TEST(ResidualAdd, ASampleGainIsTheGainOfItsRows) {
+  expect_sample_gain_is_gain_of_its_rows<float, float>();
+  expect_sample_gain_is_gain_of_its_rows<float, BFloat16>();
+  expect_sample_gain_is_gain_of_its_rows<BFloat16, BFloat16>();
+}
+
+TEST(ResidualAdd, RefusesASampleGainThatDoesNotFit) {
+  std::vector<float> memory(100);
+  const MatrixView<float> x(memory.data(), 6, 4), sum(memory.data() + 50, 6, 4);
+  const auto refuses = [&](const ResidualAdd<float>& add, const char* message) {
+    EXPECT_THAT([&] { residual_add<float>(add, sum); },
+                ::testing::ThrowsMessage<Error>(::testing::HasSubstr(message)));
+  };
+  refuses({.x = x, .sample_gain = {memory.data(), 4, 4}},
+          "residual_add: sample_gain has 4 samples, which must divide the 6 rows");
+  refuses({.x = x, .sample_gain = {memory.data(), 2, 3}},
+          "residual_add: sample_gain is 2 × 3, must be 2 × 4");
+  refuses({.x = x, .gain = {.constant = 0.5F}, .sample_gain = {memory.data(), 2, 4}},
+          "residual_add: there is a sample_gain, so gain must be 1");
+}
+
 }  // namespace
 }  // namespace addnorm::kernels::residual_add_test

@@ -9,7 +9,7 @@ namespace addnorm::kernels {
 
 /// The size of one part of thread_memory(): kStagingBytes after an offset within a page.
 inline constexpr std::size_t kThreadRegion = kStagingBytes + kPage;
-inline constexpr std::size_t kThreadRegions = 6;
+inline constexpr std::size_t kThreadRegions = 8;
 /// The size of thread_memory() in bytes.
 inline constexpr std::size_t kThreadMemory = kThreadRegions * kThreadRegion;
 

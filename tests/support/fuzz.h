@@ -219,7 +219,7 @@ inline std::optional<kernels::Plan> any_plan(std::uint64_t seed) {
 /// run on the instruction set in use, compared with the reference, and then run on all others.
 template <typename Case>
 void fuzz() {
-  constexpr double kTests = 11;
+  constexpr double kTests = 15;
   using Clock = std::chrono::steady_clock;
   const std::chrono::duration<double> time(environment("ADDNORM_FUZZ_SECONDS", 2.4) / kTests);
   const auto first_seed = static_cast<std::uint64_t>(environment("ADDNORM_FUZZ_SEED", 1));

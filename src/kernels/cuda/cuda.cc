@@ -198,6 +198,9 @@ void add_norm_forward(const NormOptions& options, const AddNormForward<S, B>& ar
                       StreamHandle stream) {
   constexpr const char* kWhere = "cuda::add_norm_forward";
   kernels::check_add_norm_forward(kWhere, options, args);
+  require(args.epilogue.empty(), "{}: there is an epilogue, which is for the CPU alone", kWhere);
+  require(args.add.sample_gain.empty(), "{}: there is a sample_gain, which is for the CPU alone",
+          kWhere);
   check_supported(kWhere, options, args.y.cols);
   if (args.y.rows == 0) return;
   check_features(kWhere, args.y.cols, current_device(kWhere), kMostFeaturesOfBlock);
@@ -209,6 +212,7 @@ void add_norm_backward(const NormOptions& options, const AddNormBackward<S, B>& 
                        StreamHandle stream) {
   constexpr const char* kWhere = "cuda::add_norm_backward";
   check_supported(kWhere, options, args.s.cols);
+  require(args.epilogue.empty(), "{}: there is an epilogue, which is for the CPU alone", kWhere);
   kernels::check_add_norm_backward(kWhere, options, args,
                                    add_norm_workspace(args.s.rows, args.s.cols));
   const Device device = current_device(kWhere);

@@ -1,6 +1,6 @@
 #include "kernels/activation.h"
 
-#include "kernels/simd/math.h"
+#include "kernels/simd/gates.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
@@ -67,19 +67,6 @@ struct GeluTanh {
   template <typename V, std::size_t N>
   static HWY_INLINE Pack<V, N> gate(const Pack<V, N>& x) {
     return sigmoid(set<N>(kOuter<V>) * (x + set<N>(V(0.044715)) * x * x * x));
-  }
-};
-
-struct Silu {
-  template <typename V, std::size_t N>
-  static HWY_INLINE Pack<V, N> value(const Pack<V, N>& x) {
-    return x * sigmoid(x);
-  }
-  template <typename V, std::size_t N>
-  static HWY_INLINE Pack<V, N> slope(const Pack<V, N>& x) {
-    const Pack<V, N> one = set<N>(V{1});
-    const Pack<V, N> s = sigmoid(x);
-    return s * (one + x * (one - s));
   }
 };
 

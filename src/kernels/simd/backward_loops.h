@@ -22,9 +22,10 @@ class BackwardLoops {
   static constexpr std::size_t kStreamBytes = sizeof(S);
 
   /// run() sums the gradients of γ and β of its rows, and finish() writes them to `d_gamma` and
-  /// `d_beta`. A null pointer means that the gradient is not wanted.
+  /// `d_beta`. With kAccumulate, the sums begin with the values there. A null pointer means that
+  /// the gradient is not wanted.
   BackwardLoops(const NormOptions& options, const AddNormBackward<S, B>& args,
-                const Plan& call_plan, V* d_gamma, V* d_beta)
+                const Plan& call_plan, GradientMode mode, V* d_gamma, V* d_beta)
       : plan(call_plan),
         cols(args.s.cols),
         args_(args),
@@ -49,9 +50,8 @@ class BackwardLoops {
       if (d_gamma != nullptr) d_gamma_ = thread_region<V>(2, place);
       if (d_beta != nullptr) d_beta_ = thread_region<V>(3, place);
     }
-    for (V* sums : {d_gamma_, d_beta_}) {
-      if (sums != nullptr) std::fill_n(sums, cols, V{0});
-    }
+    start_sums(mode, d_gamma, d_gamma_);
+    start_sums(mode, d_beta, d_beta_);
     if (d_gamma == nullptr || d_beta == nullptr) {
       std::fill_n(unwanted_, kBlock + HWY_MIN(cols, kBlock), V{0});
     }
@@ -357,6 +357,15 @@ class BackwardLoops {
     store(d_gamma, d_gamma_at, Full());
     store(d_beta, d_beta_at, Full());
     return r;
+  }
+  /// Sets the sums of a gradient to 0, or to the caller's values.
+  void start_sums(GradientMode mode, const V* given, V* sums) const {
+    if (sums == nullptr) return;
+    if (mode == GradientMode::kOverwrite) {
+      std::fill_n(sums, cols, V{0});
+    } else if (sums != given) {
+      std::copy_n(given, cols, sums);
+    }
   }
   bool unscaled(std::size_t begin, std::size_t end) const {
     bool result = true;

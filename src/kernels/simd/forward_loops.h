@@ -72,6 +72,20 @@ class ForwardLoops {
     }
   }
 
+  /// Computes s and statistics of rows, and calls use(r, s, statistics) for each instead of writing
+  /// y. `s` is Blocks<V>, valid during the call.
+  template <typename Use>
+  void read_rows(std::size_t begin, std::size_t end, const Use& use) const {
+    auto steps = choose_steps<ForwardLoops>(plain_, plan.from_memory, centred_);
+    RowLoops<ForwardLoops>(*this, steps).read_groups(begin, end, [&](const Rows& rows) {
+      for (std::size_t g = 0; g < rows.count; ++g) {
+        use(rows.first + g, StoredSum(*this, rows, g), rows.statistics.get(g));
+      }
+    });
+  }
+  const FeatureVector<V>& gamma() const { return gamma_; }
+  const FeatureVector<V>& beta() const { return beta_; }
+
   // The interface that row_loops.h requires.
 
   /// A group: up to four rows that one loop processes together.
@@ -204,6 +218,21 @@ class ForwardLoops {
     }
   };
 
+  /// Prefetches a block of row r, which a later group of rows reads, into L2.
+  HWY_INLINE void prefetch_block(std::size_t r, std::size_t begin) const {
+    if (r >= rows_.add().x.rows) return;
+    const auto fetch = [&](const auto& matrix) {
+      if (matrix.empty()) return;
+      const auto* const block = matrix.row(r).data() + begin;
+      constexpr std::size_t kLineValues = kLine / sizeof(*block);
+      for (std::size_t i = 0; i < width(begin); i += kLineValues) {
+        __builtin_prefetch(block + i, 0, 2);
+      }
+    };
+    fetch(rows_.add().x);
+    fetch(rows_.add().branch);
+  }
+
   /// Returns the number of columns of the block that begins at `begin`.
   HWY_INLINE std::size_t width(std::size_t begin) const { return HWY_MIN(kBlock, cols - begin); }
 
@@ -327,18 +356,16 @@ class ForwardLoops {
   /// The blocks of s of one row, from memory or computed again.
   struct StoredSum final : Blocks<V> {
     const ForwardLoops& loops;
-    Rows row;
+    const Rows& rows;
+    const std::size_t g;
 
-    StoredSum(const ForwardLoops& l, const Rows& rows, std::size_t g)
-        : Blocks<V>(l.cols), loops(l), row() {
-      row.first = rows.first + g;
-      row.count = 1;
-      row.s = loops.stages() ? rows.slot + g : row.first;
-      row.staged = rows.staged;
-    }
+    StoredSum(const ForwardLoops& l, const Rows& of_row, std::size_t index)
+        : Blocks<V>(l.cols), loops(l), rows(of_row), g(index) {}
     const V* block(std::size_t begin) const override {
-      if (loops.remakes() || (!row.staged && loops.stages())) loops.remake(row, begin);
-      const S* const s = loops.s_at(row, 0, begin);
+      if (loops.plan.from_memory) loops.prefetch_block(rows.first + rows.count + g, begin);
+      if (loops.remakes() || (!rows.staged && loops.stages())) loops.remake(rows, g, begin);
+      const std::size_t r = loops.stages() ? rows.slot + g : rows.first + g;
+      const S* const s = loops.s_.data + r * loops.s_.stride + (loops.remakes() ? 0 : begin);
       if constexpr (std::is_same_v<S, V>) return s;
       V* const values = thread_region<V>(5) + 4 * kBlock;
       for_each_pack(loops.width(begin), [&](std::size_t i, auto count) ADDNORM_BODY {
@@ -347,13 +374,16 @@ class ForwardLoops {
       return values;
     }
   };
-  /// Computes one block of s of a row again.
-  void remake(const Rows& row, std::size_t begin) const {
-    Rows again = row;
+  /// Computes one block of s of row g again.
+  void remake(const Rows& rows, std::size_t g, std::size_t begin) const {
+    Rows row;
+    row.first = rows.first + g;
+    row.count = 1;
+    row.s = stages() ? rows.slot + g : row.first;
     if constexpr (kHasFastLoops) {
-      if (plain_) return read_block<LoopMode<true, true, false>>(again, begin);
+      if (plain_) return read_block<LoopMode<true, true, false>>(row, begin);
     }
-    read_block<LoopMode<true, true, true>>(again, begin);
+    read_block<LoopMode<true, true, true>>(row, begin);
   }
 
   /// Computes again, with careful_statistics(), the statistics of rows whose moments are not

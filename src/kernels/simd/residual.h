@@ -5,6 +5,7 @@
 #include "addnorm/norm.h"
 #include "kernels/constant_block.h"
 #include "kernels/feature_vector.h"
+#include "kernels/residual_add.h"
 #include "kernels/simd/dropout.h"
 #include "kernels/simd/pack.h"
 #include "kernels/thread_memory.h"
@@ -64,11 +65,12 @@ class ResidualRows {
         skip_(FeatureVector<V>::scale(add.skip)),
         gain_(FeatureVector<V>::scale(add.gain)),
         factors_(thread_region<V>(region + 2)),
+        rows_of_sample_(rows_of_sample(add.sample_gain, add.x.rows)),
         // With skip 0, x is ignored: 0·∞ would be NaN.
         ignores_x_(!add.branch.empty() && add.skip.vector.empty() && add.skip.constant == 0) {
     if (!options) return;
     skip_.stage(thread_region<V>(region), add.x.cols, false);
-    gain_.stage(thread_region<V>(region + 1), add.x.cols, false);
+    if (add.sample_gain.empty()) gain_.stage(thread_region<V>(region + 1), add.x.cols, false);
   }
 
   const ResidualAdd<S, B>& add() const { return add_; }
@@ -89,7 +91,10 @@ class ResidualRows {
         dropout_factors(add_.dropout, r * add_.x.cols + begin, n, factors_);
         factors = factors_;
       }
-      return {ignores_x_ ? zeros<S>() : x, branch, skip_.at(begin, n), gain_.at(begin, n), factors};
+      const V* const gain = add_.sample_gain.empty()
+                                ? gain_.at(begin, n)
+                                : add_.sample_gain.row(r / rows_of_sample_).data() + begin;
+      return {ignores_x_ ? zeros<S>() : x, branch, skip_.at(begin, n), gain, factors};
     }
   }
 
@@ -97,6 +102,7 @@ class ResidualRows {
   const ResidualAdd<S, B> add_;  // a copy: the compiler must assume that stores change the caller's
   FeatureVector<V> skip_, gain_;
   V* factors_;
+  std::size_t rows_of_sample_;
   bool ignores_x_;
 };
 

@@ -34,6 +34,8 @@ void branch_rows(const ResidualAddBackward<S, B>& args, std::size_t begin, std::
   using V = Arithmetic<S>;
   const std::size_t cols = args.d_sum.cols;
   const Dropout& dropout = args.add.dropout;
+  const MatrixView<const V>& by_sample = args.add.sample_gain;
+  const std::size_t of_sample = rows_of_sample(by_sample, args.d_sum.rows);
   FeatureVector<V> gains = FeatureVector<V>::scale(args.add.gain);
   gains.stage(thread_region<V>(0), cols, false);
   V* const factors = thread_region<V>(1);
@@ -42,7 +44,8 @@ void branch_rows(const ResidualAddBackward<S, B>& args, std::size_t begin, std::
       const std::size_t n = HWY_MIN(kBlock, cols - column);
       const S* const d_sum = args.d_sum.row(r).data() + column;
       B* const d_branch = args.d_branch.row(r).data() + column;
-      const V* const gain = gains.at(column, n);
+      const V* const gain =
+          by_sample.empty() ? gains.at(column, n) : by_sample.row(r / of_sample).data() + column;
       if (dropout.active()) dropout_factors(dropout, r * cols + column, n, factors);
       for_each_pack(n, [&](std::size_t i, auto count) ADDNORM_BODY {
         Pack<V> d = load(d_sum + i, count);

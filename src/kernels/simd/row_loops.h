@@ -101,6 +101,20 @@ class RowLoops {
     }
   }
 
+  /// Reads groups of rows, and calls use(rows) for each group instead of writing it.
+  template <typename Use>
+  void read_groups(std::size_t begin, std::size_t end, const Use& use) const {
+    constexpr std::size_t kGroupBytes = 16384;  // half of a small L1
+    const std::size_t in_l1 = kGroupBytes / (cols_ * Direction::kStreamBytes);
+    const std::size_t most =
+        direction_.rows_that_fit(HWY_MAX(std::size_t{1}, HWY_MIN(kRowGroup, in_l1)));
+    Rows rows;
+    for (; begin < end; begin += rows.count) {
+      read(rows, begin, HWY_MIN(most, end - begin), 0);
+      use(rows);
+    }
+  }
+
   /// Reads `count` rows, beginning with `first`. If `before` is given, the same loop writes its
   /// rows.
   void read(Rows& rows, std::size_t first, std::size_t count, std::size_t slot,
