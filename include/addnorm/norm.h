@@ -8,10 +8,10 @@
 ///
 /// Rows are divided among `threads` threads where that is faster, at most 1024. 0 means the number
 /// of OpenMP threads (OMP_NUM_THREADS, omp_set_num_threads). 1 runs everything on the caller's
-/// thread, for engines with their own thread pool. A forked process has one thread. All calls of a process
-/// share a pool, whose threads sleep soon after a call (docs/engine.md). Calls from several threads
-/// at once are safe. All threads must handle subnormal numbers alike: a thread with FTZ or DAZ
-/// computes other bits.
+/// thread, for engines with their own thread pool. A forked process has one thread. All calls of a
+/// process share a pool, whose threads sleep soon after a call (docs/engine.md). Calls from several
+/// threads at once are safe. All threads must handle subnormal numbers alike: a thread with FTZ or
+/// DAZ computes other bits.
 ///
 /// An output may overlap other memory of the call only where its member's comment allows it, and
 /// then must be the same matrix: type, first element and stride. Every other overlap is an error.
