@@ -264,7 +264,7 @@ typedef enum addnorm_quantized_type {
   ADDNORM_Q8_0 = 3,         ///< blocks of llama.cpp: a float16 scale and 32 int8, 34 bytes
 } addnorm_quantized_type;
 
-/// What follows a LayerNorm or RMSNorm in the same pass over memory. Every part is optional.
+/// The steps after a LayerNorm or RMSNorm in the same pass over memory. Every part is optional.
 ///
 ///     y = (norm(s) ⊙ act(z)) ⊙ (1 + scale) + shift        a gate, and a modulation by sample
 ///

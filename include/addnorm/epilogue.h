@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// The epilogue of a LayerNorm or RMSNorm: what follows it in the same pass over memory. Every part
+/// The epilogue of a LayerNorm or RMSNorm: its next steps in the same pass over memory. Every part
 /// is optional.
 ///
 ///     y = (norm(s) ⊙ act(z)) ⊙ (1 + scale) + shift        a gate, and a modulation by sample

@@ -212,7 +212,7 @@ struct ResidualAddBackward {
   static_assert(check_storage<Stream, Branch>());
   using Value = Arithmetic<Stream>;
 
-  /// As in forward; its branch is read only for d_gain and d_sample_gain.
+  /// Forward's sum; its branch is read only for d_gain and d_sample_gain.
   ResidualAdd<Stream, Branch> add = {};
   MatrixView<const Stream> d_sum = {};
   MatrixView<Branch> d_branch = {};  ///< gain ⊙ mask ⊙ d_sum; may be d_sum; absent: not wanted

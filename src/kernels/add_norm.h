@@ -32,12 +32,13 @@ void check_memory(std::string_view where, const AddNormForward<S, B>& args) {
   memory.read("beta", args.beta);
   memory.read("alpha", args.alpha);
   memory.read("shift", args.shift);
-  read_inputs(args.epilogue, memory);
+  const bool has_epilogue = !is_unset(args.epilogue);
+  if (has_epilogue) read_inputs(args.epilogue, memory);
   memory.write("sum", args.sum, inputs);
   memory.write("y", args.y, inputs);
   memory.write("statistics", args.statistics);
   memory.write("workspace", args.workspace);
-  write_outputs(args.epilogue, memory);
+  if (has_epilogue) write_outputs(args.epilogue, memory);
 }
 template <typename S, typename B>
 void check_memory(std::string_view where, const AddNormBackward<S, B>& args) {
@@ -49,14 +50,19 @@ void check_memory(std::string_view where, const AddNormBackward<S, B>& args) {
   memory.read("alpha", args.alpha);
   memory.read("shift", args.shift);
   memory.read("skip", args.skip.vector);
-  memory.read("epilogue.beta", args.epilogue.beta);
-  const auto z = read_inputs(args.epilogue, memory);
+  const bool has_epilogue = !is_unset(args.epilogue);
+  ArgumentMemory::Set z = 0;
+  if (has_epilogue) {
+    memory.read("epilogue.beta", args.epilogue.beta);
+    z = read_inputs(args.epilogue, memory);
+  }
   memory.write("dx", args.dx, inputs);
   memory.write("d_gamma", args.d_gamma);
   memory.write("d_beta", args.d_beta);
   memory.write("d_alpha", args.d_alpha);
   memory.write("d_shift", args.d_shift);
   memory.write("workspace", args.workspace);
+  if (!has_epilogue) return;
   memory.write("epilogue.dz", args.epilogue.dz, z | dy);
   memory.write("epilogue.d_scale", args.epilogue.d_scale);
   memory.write("epilogue.d_shift", args.epilogue.d_shift);
@@ -71,7 +77,7 @@ void check_add_norm_forward(std::string_view where, const NormOptions& options,
   check_residual_add(where, args.add);
   check_optional_shape(where, "sum", args.sum, rows, cols);
   if (!args.epilogue.has_output() || !args.y.empty()) check_shape(where, "y", args.y, rows, cols);
-  check_epilogue(where, options, args.epilogue, rows, cols);
+  if (!is_unset(args.epilogue)) check_epilogue(where, options, args.epilogue, rows, cols);
   check_memory(where, args);
   if (!normalizes_rows(options.kind)) return;
   check_optional_length(where, "gamma", args.gamma, cols);
@@ -91,7 +97,7 @@ void check_add_norm_backward(std::string_view where, const NormOptions& options,
   check_optional_shape(where, "d_residual", args.d_residual, rows, cols);
   check_shape(where, "dx", args.dx, rows, cols);
   check_optional_length(where, "skip", args.skip.vector, cols);
-  check_epilogue(where, options, args.epilogue, rows, cols);
+  if (!is_unset(args.epilogue)) check_epilogue(where, options, args.epilogue, rows, cols);
   check_memory(where, args);
   if (!normalizes_rows(options.kind)) return;
   check_length(where, "statistics", args.statistics, rows);

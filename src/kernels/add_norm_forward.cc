@@ -20,23 +20,27 @@ ADDNORM_DECLARE_KERNEL(template <typename S, typename B>
 namespace {
 
 template <typename S, typename B>
+std::size_t bytes_of_epilogue(const Epilogue<S, B>& epilogue) {
+  const auto& [gate, modulation, quantized, unrounded] = epilogue;
+  return bytes_of(gate.z) + bytes_of(modulation.scale) + bytes_of(modulation.shift) +
+         bytes_of(quantized.int8) + bytes_of(quantized.float8) + bytes_of(quantized.q8_0) +
+         bytes_of(quantized.scales) + bytes_of(unrounded);
+}
+
+template <typename S, typename B>
 Problem problem_of(const AddNormForward<S, B>& args) {
   const ResidualAdd<S, B>& add = args.add;
   const auto in_place = [&](const auto& out) {
     return same_place(out, add.x) || same_place(out, add.branch);
   };
   const auto new_bytes = [&](const auto& out) { return in_place(out) ? 0 : bytes_of(out); };
-  const auto& [gate, modulation, quantized, unrounded] = args.epilogue;
-  const std::size_t epilogue_bytes = bytes_of(gate.z) + bytes_of(modulation.scale) +
-                                     bytes_of(modulation.shift) + bytes_of(quantized.int8) +
-                                     bytes_of(quantized.float8) + bytes_of(quantized.q8_0) +
-                                     bytes_of(quantized.scales) + bytes_of(unrounded);
   return {.direction = Direction::kForward,
           .stream_bytes = sizeof(S),
           .rows = add.x.rows,
           .features = add.x.cols,
           .bytes = bytes_of(add.x) + bytes_of(add.branch) + new_bytes(args.sum) +
-                   new_bytes(args.y) + epilogue_bytes,
+                   new_bytes(args.y) +
+                   (args.epilogue.empty() ? 0 : bytes_of_epilogue(args.epilogue)),
           .adds = !add.branch.empty(),
           .plain = is_plain(add),
           .float16 = std::is_same_v<B, Float16>,

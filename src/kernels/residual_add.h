@@ -42,7 +42,7 @@ template <typename S, typename B>
 ArgumentMemory::Set read_inputs(const ResidualAdd<S, B>& add, ArgumentMemory& memory) {
   memory.read("skip", add.skip.vector);
   memory.read("gain", add.gain.vector);
-  memory.read("sample_gain", add.sample_gain);
+  if (!add.sample_gain.empty()) memory.read("sample_gain", add.sample_gain);
   return memory.read("x", add.x) | memory.read("branch", add.branch);
 }
 

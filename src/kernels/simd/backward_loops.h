@@ -22,8 +22,7 @@ class BackwardLoops {
   static constexpr std::size_t kStreamBytes = sizeof(S);
 
   /// run() sums the gradients of γ and β of its rows, and finish() writes them to `d_gamma` and
-  /// `d_beta`. With kAccumulate, the sums begin with the values there. A null pointer means that
-  /// the gradient is not wanted.
+  /// `d_beta`, if not null. With kAccumulate, the sums begin with the values there.
   BackwardLoops(const NormOptions& options, const AddNormBackward<S, B>& args,
                 const Plan& call_plan, GradientMode mode, V* d_gamma, V* d_beta)
       : plan(call_plan),

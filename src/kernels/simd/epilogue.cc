@@ -53,7 +53,7 @@ HWY_NOINLINE std::uint32_t normalize_block(bool plain, const NormStatistics<V>& 
   }
   return sizes.bits();
 }
-/// In place of LargestSize, if it is not wanted.
+/// An empty LargestSize, for calls that do not need one.
 struct NoSizes {
   template <typename V>
   HWY_INLINE void add(const Pack<V>&) {}
