@@ -9,9 +9,9 @@ namespace HWY_NAMESPACE {
 /// Computes rows with an epilogue.
 template <typename S, typename B>
 HWY_NOINLINE void epilogue_rows(const NormOptions& options, const AddNormForward<S, B>& args,
-                                const ForwardLoops<S, B>& loops, std::size_t begin,
-                                std::size_t end) {
+                                const Plan& plan, std::size_t begin, std::size_t end) {
   using V = Arithmetic<S>;
+  const ForwardLoops<S, B> loops(options, args, plan);
   const Epilogue<S, B>& epilogue = args.epilogue;
   const EpilogueRows<V, B> rows{
       .options = options,
@@ -25,7 +25,7 @@ HWY_NOINLINE void epilogue_rows(const NormOptions& options, const AddNormForward
       .beta = loops.beta(),
       .has_beta = !args.beta.empty(),
       .rows_of_sample = rows_of_sample(epilogue.modulation, args.add.x.rows),
-      .streams = loops.plan.stores == Stores::kNonTemporal};
+      .streams = plan.stores == Stores::kNonTemporal};
   loops.read_rows(begin, end,
                   [&](std::size_t r, const Blocks<V>& s, const NormStatistics<V>& statistics) {
                     write_row(rows, r, s, statistics);
@@ -35,11 +35,10 @@ HWY_NOINLINE void epilogue_rows(const NormOptions& options, const AddNormForward
 template <typename S, typename B>
 void rows_forward(const NormOptions& options, const AddNormForward<S, B>& args, const Plan& plan,
                   std::size_t begin, std::size_t end) {
-  const ForwardLoops<S, B> loops(options, args, plan);
   if (args.epilogue.empty()) {
-    loops.run(begin, end);
+    ForwardLoops<S, B>(options, args, plan).run(begin, end);
   } else {
-    epilogue_rows(options, args, loops, begin, end);
+    epilogue_rows(options, args, plan, begin, end);
   }
   if (plan.stores == Stores::kNonTemporal) hwy::FlushStream();
 }
