@@ -20,7 +20,7 @@ export function InjectionGuess() {
         LayerNorm(F).`;
   return (
     <GuessCard
-      question={t`Inject Instability multiplies F(x) by ${INJECTED}. What does x̂ do?`}
+      question={t`Inject Instability (at stage A) multiplies F(x) by ${INJECTED}. What does x̂ do?`}
       answers={ANSWERS}
       right={same ? 'a' : 'c'}
       item={state.guess}

@@ -76,7 +76,7 @@ export function sidesOf(post: StackMeasurement, pre: StackMeasurement): Side[] {
         ...same,
         [
           AGAINST,
-          t`Without warm-up it stalls at high learning rates, as in 12 of 12 recorded runs with these settings.`,
+          t`Without warm-up it stalls at high learning rates, as in 12 of 12 recorded runs with default settings.`,
         ],
       ],
     },
