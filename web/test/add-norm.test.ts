@@ -409,7 +409,7 @@ test('the keyboard reaches and moves everything', async () => {
     'Save “Three arrangements of one sublayer”',
     'Result. x and x′ are 1.41 apart',
     'Where the norm goes',
-    'Why add',
+    'Why add, and why norm',
   ]);
   await slider(scope, 'x 3').press('ArrowUp');
   expect((await vector(scope, 'x'))[2]).toBeCloseTo(0.35);

@@ -253,11 +253,11 @@ test('a placement has one colour, whichever is chosen', async () => {
 
 test('guesses: how deep a gradient gets, and how post-norm trains', async () => {
   const [, part] = await open('pl.steps=3&pl.layers=1');
-  const deep = part.getByRole('group', { name: 'Post-norm and pre-norm, 48 layers each' });
+  const deep = part.getByRole('group', { name: 'Post-norm and pre-norm, 12 layers each' });
   await deep.getByRole('radio', { name: 'in pre-norm alone' }).check();
-  await part.getByText('Not quite. With PyTorch’s initial weights').waitFor();
+  await part.getByText('Not quite. It arrives in both. With PyTorch’s initial weights').waitFor();
   await deep.getByRole('radio', { name: 'in both' }).check();
-  await part.getByText('Right. With PyTorch’s initial weights').waitFor();
+  await part.getByText('Right. It arrives in both.').waitFor();
   const cold = part.getByRole('group', { name: 'Post-norm, at the full learning rate' });
   await cold.getByRole('radio', { name: 'It stalls' }).check();
   await part.getByText('Now start the training').waitFor();

@@ -4,7 +4,7 @@
 import { computed, signal } from '@preact/signals';
 import type { FunctionComponent } from 'preact';
 import { t } from '../language/text';
-import { route } from '../state/route';
+import { route, SHORT } from '../state/route';
 import type { Item } from '../state/store';
 import { loadKatex } from '../ui/formula';
 import type { Height } from '../ui/room';
@@ -31,7 +31,6 @@ interface Source {
   title: string;
   state: Record<string, Item<any, any>>; // the values that Reset chapter resets
   height: Height; // the reserved height until it is loaded
-  short?: true; // whether the short route has it
 
   /** Whether KaTeX is loaded with the chapter, because it begins with formulas. */
   formulas?: true;
@@ -62,7 +61,6 @@ const { g, ...forward } = geometry;
 const SOURCES: Source[] = [
   {
     id: 'add-norm',
-    short: true,
     title: t`Add & Norm`,
     state: addNorm,
     height: [5335, 3675, 3190],
@@ -70,7 +68,6 @@ const SOURCES: Source[] = [
   },
   {
     id: 'step-by-step',
-    short: true,
     title: t`Step by step`,
     formulas: true,
     state: stepByStep,
@@ -87,7 +84,6 @@ const SOURCES: Source[] = [
   },
   {
     id: 'highway',
-    short: true,
     title: t`The highway`,
     formulas: true,
     state: highway,
@@ -96,7 +92,6 @@ const SOURCES: Source[] = [
   },
   {
     id: 'placement',
-    short: true,
     title: t`Where the norm goes`,
     formulas: true,
     state: placement,
@@ -149,7 +144,6 @@ const SOURCES: Source[] = [
   },
   {
     id: 'quiz',
-    short: true,
     title: t`Quiz`,
     formulas: true,
     state: quiz,
@@ -171,7 +165,7 @@ const SOURCES: Source[] = [
 /** All chapters. Their numbers on the page are their places here, from 1. */
 export const chapters: readonly Chapter[] = SOURCES.map((source) => new Chapter(source));
 
-const shortRoute = chapters.filter(({ source }) => source.short);
+const shortRoute = chapters.filter(({ source }) => SHORT.includes(source.id));
 
 /** The chapters of the reader's route. */
 export const onRoute = computed(() => (route.value === 'short' ? shortRoute : chapters));

@@ -157,6 +157,19 @@ export const TERMS: readonly Term[] = [
     words: t`The random numbers that a network’s weights have before training.`,
   },
   {
+    id: 'xavier',
+    name: 'Xavier',
+    forms: 'Xavier',
+    words: t`A recipe for initial weights: uniform random numbers within ±√(6/(in + out)), where in and
+      out are the numbers of a layer’s inputs and outputs.`,
+  },
+  {
+    id: 'learning-rate',
+    name: t`learning rate`,
+    forms: t`learning rate|learning rates`,
+    words: t`How far one step of training moves the weights.`,
+  },
+  {
     id: 'warm-up',
     name: t`learning-rate warm-up`,
     forms: t`learning-rate warm-up|warm-up`,

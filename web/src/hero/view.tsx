@@ -3,6 +3,8 @@
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { FirstUses } from '../glossary/uses';
+import { Uses, WithTerms } from '../glossary/view';
 import { ready } from '../kernels/current';
 import type { Measurement } from '../kernels/kernels';
 import { t, Trans } from '../language/text';
@@ -33,6 +35,7 @@ export function Hero({ title, introduction }: { title: string; introduction: Com
   const picture = useMemo(() => tokens && pictureOf(tokens), [tokens]);
   const words = measured && outcome(measured);
   const hero = useRef<HTMLElement>(null);
+  const uses = useMemo(() => new FirstUses(), []);
   return (
     <header ref={hero} class={`hero ${showNumbers.value ? 'numbers-shown' : ''}`}>
       <div class="hero-head">
@@ -70,7 +73,9 @@ export function Hero({ title, introduction }: { title: string; introduction: Com
           layers …`}
       </p>
       <Failure text={ready.value ? problem.value : ''} />
-      <Place of={OPTIONS.layers} measured={measured} />
+      <Uses.Provider value={uses}>
+        <Place of={OPTIONS.layers} measured={measured} />
+      </Uses.Provider>
       <div class="hero-stage">
         <Canvas
           name={t`Bands run from layer 0 at the bottom to layer ${OPTIONS.layers} at the top, one for
@@ -182,7 +187,10 @@ function Place({ of: layer, measured }: { of: number; measured: Measurement | un
       <dl>
         {readingsOf(layer, measured).map(({ name, look, value }) => (
           <div key={name}>
-            <dt class={look}>{name}</dt> <dd>{value}</dd>
+            <dt class={look}>
+              <WithTerms text={name} />
+            </dt>{' '}
+            <dd>{value}</dd>
           </div>
         ))}
       </dl>

@@ -8,7 +8,7 @@ import { t, translated } from '../language/text';
 import { type ChoiceField, type Field, type Range, type SubsetField, tidy } from '../state/fields';
 import { goTo, linkComplaints, linkTo, wholePageAt } from '../state/link';
 import { embedded } from '../state/query';
-import { route } from '../state/route';
+import { route, SHORT } from '../state/route';
 import { assign, type Item, type Values } from '../state/store';
 import { copyText } from './copy';
 import { plainNumber } from './numbers';
@@ -308,9 +308,10 @@ interface ChapterLinkProps {
 }
 
 /** A link to another chapter that keeps the state. An embedded chapter
- * opens other chapters in a new tab. */
+ * opens other chapters in a new tab. The short route marks links that leave it. */
 export function ChapterLink({ to, class: name, current, children }: ChapterLinkProps) {
   const away = embedded !== null && embedded !== to;
+  const leaves = embedded === null && route.value === 'short' && !SHORT.includes(to);
   const click = (event: TargetedMouseEvent<HTMLAnchorElement>) => {
     event.currentTarget.href = away ? wholePageAt(to) : linkTo(to); // for a new tab
     if (away || event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -327,6 +328,7 @@ export function ChapterLink({ to, class: name, current, children }: ChapterLinkP
       onClick={click}
     >
       {children}
+      {leaves && ` ${t`(in the long route)`}`}
     </a>
   );
 }

@@ -4,14 +4,14 @@ import type { ComponentChildren } from 'preact';
 import { chapters, numberOf } from '../chapters';
 import { t } from '../language/text';
 import { presenting } from '../present/start';
-import { route } from '../state/route';
+import { route, SHORT } from '../state/route';
 import { Choice } from './controls';
 
 const LABELS = { short: t`15 minutes`, everything: t`Everything` };
 
 export function RouteChoice() {
   const numbers = chapters
-    .filter(({ source }) => source.short && source.id !== 'quiz')
+    .filter(({ source }) => SHORT.includes(source.id) && source.id !== 'quiz')
     .map(numberOf)
     .join(', ');
   return (

@@ -1,5 +1,6 @@
 // How Inject Instability changes x̂: x̂ stays in range, but it is a different vector.
 
+import { WithTerms } from '../../glossary/view';
 import { t } from '../../language/text';
 import { type BarChart, Bars } from '../../ui/bars';
 import { Figure } from '../../ui/figure';
@@ -18,13 +19,15 @@ export function Comparison() {
   const c = comparison.value;
   return (
     <>
-      <p class="an-verdict">{verdict(c, state.unstable.value, state.residual.value)}</p>
+      <p class="an-verdict">
+        <WithTerms text={verdict(c, state.unstable.value, state.residual.value)} />
+      </p>
       <Statistics
         look="cards"
         rows={[
-          ['with-stable', t`cosine of x̂ with the stable x̂`, cosineText(c.withStable)],
-          ['with-branch', t`cosine of x̂ with LayerNorm(F)`, cosineText(c.withBranch)],
-          ['with-x', t`cosine of x̂ with LayerNorm(x)`, cosineText(c.withX)],
+          ['with-stable', t`cosine of x̂ with the stable x̂`, cosineText(c.withStable, 4)],
+          ['with-branch', t`cosine of x̂ with LayerNorm(F)`, cosineText(c.withBranch, 4)],
+          ['with-x', t`cosine of x̂ with LayerNorm(x)`, cosineText(c.withX, 4)],
           ['deviation-ratio', t`σ now ÷ stable σ`, roundNumber(c.deviationRatio, 5)],
           [
             'gradient-ratio',

@@ -64,7 +64,7 @@ test('with the residual x̂ moves toward LayerNorm(F): x has little effect', () 
   expect(c.deviationRatio * c.gradientRatio).toBeCloseTo(1, 6);
   const text = verdict(c, true, true);
   expect(text).toContain('x has little effect');
-  expect(text).toContain(c.withStable.toFixed(4));
+  expect(text).toContain(c.withStable.toFixed(2));
 });
 
 test('the gradient that the norm lets through is √((d − 2)/d)/σ', () => {

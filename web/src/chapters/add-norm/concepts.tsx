@@ -1,6 +1,7 @@
 // Short explanations of the ideas behind the figures.
 
 import type { ComponentChildren } from 'preact';
+import { WithTerms } from '../../glossary/view';
 import { t, Trans } from '../../language/text';
 import { ChapterLink } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
@@ -8,7 +9,7 @@ import { Formula } from '../../ui/formula';
 export function Concepts() {
   return (
     <>
-      <Idea title={t`Why add`}>
+      <Idea title={t`Why add, and why norm`}>
         <p>{t`Attention and feed-forward networks change the data. Each change can lose information,
           and a deep network makes many of them. The identity path carries x past the sublayer
           unchanged, so F only has to compute the change.`}</p>
@@ -19,12 +20,15 @@ export function Concepts() {
             effect over a hundred layers.
           </Trans>
         </p>
-      </Idea>
-      <Idea title={t`Why norm`}>
-        <p>{t`Each addition can make the numbers larger, so the next layer could receive values of
+
+        <p>
+          <WithTerms
+            text={t`Each addition can make the numbers larger, so the next layer could receive values of
           any size. LayerNorm shifts one token’s vector to mean 0 and scales it to standard
           deviation 1. Then the learned γ and β set the scale and the offset that suit the next
-          layer. With γ = σ and β = μ they would undo the norm for one vector.`}</p>
+          layer. With γ = σ and β = μ they would undo the norm for one vector.`}
+          />
+        </p>
         <p>
           <Trans>
             The gradient is divided by σ too: <ChapterLink to="backward">Backward</ChapterLink>{' '}
@@ -44,19 +48,17 @@ export function Concepts() {
           batch, and this noise can regularize. LayerNorm takes its statistics from the token itself
           and has no such noise.`}</p>
       </Idea>
-      <Idea title={t`Add & Norm in the Transformer`}>
+      <Idea title={t`Add & Norm in the Transformer: the formula, its ε, and sizes`}>
         <p>{t`The original Transformer has Add & Norm after every sublayer:`}</p>
         <Formula block tex="\text{AddNorm}(x, F(x)) = \text{LayerNorm}(x + F(x))" />
         <p>
           <Trans>
             This gives LayerNorm(x + Attention(x)) after attention, and LayerNorm(x + FFN(x)) after
             the feed-forward network. This order is called post-norm. Most models now put the norm
-            before the sublayer, as in the third column above:{' '}
-            <ChapterLink to="placement">Where the norm goes</ChapterLink>.
+            before the sublayer: <ChapterLink to="placement">Where the norm goes</ChapterLink>.
           </Trans>
         </p>
-      </Idea>
-      <Idea title={t`The formula, and its ε`}>
+
         <Formula block tex="y = \gamma\,\frac{s - \mu}{\sigma} + \beta" />
         <Formula block tex="\mu = \tfrac1n\textstyle\sum_i s_i" />
         <Formula block tex="\sigma = \sqrt{\tfrac1n\textstyle\sum_i (s_i - \mu)^2 + \varepsilon}" />
@@ -68,8 +70,7 @@ export function Concepts() {
             try both places in <ChapterLink to="step-by-step">Step by step</ChapterLink>.
           </Trans>
         </p>
-      </Idea>
-      <Idea title={t`Five numbers here, hundreds in a model`}>
+
         <p>{t`A token’s vector has d_model features: 512 in the original Transformer, 768 in the
           small GPT-2. Here d_model = 5, so that every number is visible. The arithmetic is the
           same. Each token is normalized by itself. γ and β have one value for each feature; here

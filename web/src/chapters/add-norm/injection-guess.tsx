@@ -14,18 +14,21 @@ const ANSWERS = {
 
 export function InjectionGuess() {
   const same = isSame(changeByInjection.value);
+  const reply = same
+    ? t`The norm’s whole input was scaled, and a norm removes the scale of its input.`
+    : t`The norm brings the sum back into range. But only F was scaled, so x̂ turns towards
+        LayerNorm(F).`;
   return (
     <GuessCard
-      question={t`F(x) is multiplied by ${INJECTED}. What does x̂ do?`}
+      question={t`Inject Instability (at stage A) multiplies F(x) by ${INJECTED}. What does x̂ do?`}
       answers={ANSWERS}
       right={same ? 'a' : 'c'}
       item={state.guess}
       onAnswer={() => (state.unstable.value = true)}
       reply={
-        same
-          ? t`The norm’s whole input was scaled, and a norm removes the scale of its input.`
-          : t`The norm brings the sum back into range. But only F was scaled, so x̂ turns towards
-            LayerNorm(F).`
+        state.unstable.value
+          ? `${reply} ${t`Inject Instability is now on. Reset Stability switches it off.`}`
+          : reply
       }
     />
   );

@@ -40,7 +40,7 @@ export const TOUR: readonly TourStep[] = [
   {
     part: 'identity',
     title: t`The highway`,
-    text: t`The cyan path, the residual connection, carries x forward unchanged. Each cyan bar is
+    text: t`The turquoise path, the residual connection, carries x forward unchanged. Each turquoise bar is
       one number of x.`,
   },
   {
@@ -95,7 +95,7 @@ export const TOUR: readonly TourStep[] = [
     unstable: true,
   },
   {
-    part: 'identity',
+    part: 'b2',
     title: t`Without the highway`,
     text: t`Now the residual is off: the identity path carries zeros, and only F(x) reaches the
       norm. Only in this case is x̂ the same for F and for ten times F.`,

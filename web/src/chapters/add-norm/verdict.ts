@@ -57,7 +57,7 @@ function changed(c: Comparison): string {
   return `${found} ${left < 0.5 ? t`So x has little effect.` : t`So x has less effect.`}`;
 }
 
-/** The cosine with four decimals, or a text for a zero vector, which has no direction. */
-export function cosineText(v: number): string {
-  return Number.isNaN(v) ? t`undefined` : fixedNumber(v, 4);
+/** The cosine with that many decimals, or a text for a zero vector, which has no direction. */
+export function cosineText(v: number, decimals = 2): string {
+  return Number.isNaN(v) ? t`undefined` : fixedNumber(v, decimals);
 }

@@ -1,3 +1,4 @@
+import { WithTerms } from '../../glossary/view';
 import { t, Trans } from '../../language/text';
 import { presenting } from '../../present/start';
 import { Button, ChapterLink, Checkbox, TextField } from '../../ui/controls';
@@ -35,7 +36,7 @@ export function AddNorm() {
       </div>
       <p>{t`Drag a bar of x or F(x) (on a touch screen, drag its end), or move it with the arrow
         keys. F(x) stands for the output of any sublayer: here it is set by hand, so it does not
-        depend on x. The three charts of stage A share one scale, from −2 to 2. Inject Instability
+        depend on x. Inject Instability
         multiplies F(x) by ${INJECTED}: its bars burst out of their frame, and their labels show the
         values.`}</p>
       <Everything>
@@ -91,19 +92,25 @@ function Introduction() {
         </p>
       </TourPart>
       <div>
-        <p>{t`In a Transformer each token, a piece of text, is a vector of numbers: its features.
-          Two kinds of sublayer change it alternately: attention and feed-forward networks (FFN).
-          Add & Norm is wrapped around each sublayer. It preserves the sublayer’s input and keeps
-          the numbers in range.`}</p>
+        <p>
+          <WithTerms
+            text={t`In a Transformer each token, a piece of text, is a vector of numbers: its
+              features. Two kinds of sublayer change it alternately: attention and feed-forward
+              networks (FFN). Add & Norm is wrapped around each sublayer. It preserves the sublayer’s
+              input and keeps the numbers in range.`}
+          />
+        </p>
         <ul>
           <li>
             <Trans>
-              <strong>The highway</strong>: the path past the sublayer. It carries x unchanged.
+              <strong>The highway</strong>: the path past the sublayer. It carries x unchanged, and
+              the gradient back.
             </Trans>
           </li>
           <li>
             <Trans>
-              <strong>The diversion</strong>: the path through the sublayer, which computes F(x).
+              <strong>The diversion</strong>: the path through the sublayer, which only computes a
+              change, F(x).
             </Trans>
           </li>
           <li>
@@ -113,7 +120,8 @@ function Introduction() {
           </li>
           <li>
             <Trans>
-              <strong>The stabilizer</strong>: Norm. s gets mean 0 and deviation 1.
+              <strong>The stabilizer</strong>: Norm. Each addition can make the numbers larger.
+              LayerNorm subtracts the mean of s and divides by its standard deviation.
             </Trans>
           </li>
         </ul>
@@ -139,7 +147,7 @@ function BoxesLink({ open }: { open(): void }) {
 
 const COLOURS = {
   stream: t`stream, x`,
-  branch: t`branch, F(x), and s in step B1`,
+  branch: t`F(x), s in B1`,
   sum: t`sum, s`,
   normalized: t`normalized, x̂`,
   output: t`output, y`,

@@ -112,8 +112,7 @@ function Story() {
         <Trans>
           A Transformer is a stack of sublayers. The signal goes up through all of them; the
           gradient comes back down through all of them. Without a residual connection every sublayer
-          multiplies both by a factor. A product of many factors soon becomes very small or very
-          large.
+          multiplies both by a factor. A product of many factors soon becomes tiny or huge.
         </Trans>
       </p>
       <p>
@@ -151,23 +150,23 @@ function Story() {
       <p>
         <Trans>
           Below are four real decoders: with neither residuals nor norms, with one of the two, and
-          with both. In the last one, the norm stands before each sublayer (pre-norm) or after each
-          sum (post-norm). Each decoder runs forward and backward once on the same 32 bytes of text.
-          The charts show the root mean square (RMS) of the stream and of its gradient. Nothing has
-          been learned yet: the initial weights are random numbers, and each recipe gives them a
-          different size. A network whose gradient is lost with its initial weights hardly begins to
-          learn.
-        </Trans>
-      </p>
-      <p>
-        <Trans>
-          Size alone is no signal: tokens that carry the same vector cannot be distinguished. So the
-          third chart shows their similarity.
+          with both. In the last one, the norm stands {{ place: PLACES[state.both.value] }}. Each
+          decoder runs forward and backward once on the same 32 bytes of text. The charts show the
+          root mean square (RMS) of the stream and of its gradient. Nothing has been learned yet:
+          the initial weights are random numbers, and each recipe gives them a different size. A
+          network whose gradient is lost with its initial weights hardly begins to learn. Size alone
+          is no signal: tokens that carry the same vector cannot be distinguished. So the third
+          chart shows their similarity.
         </Trans>
       </p>
     </>
   );
 }
+
+const PLACES = {
+  pre: t`before each sublayer (pre-norm)`,
+  post: t`after each sum (post-norm)`,
+};
 
 const COSINES = [0, 1] as const;
 const finite = (v: number) => (Number.isFinite(v) ? v : null);
@@ -211,6 +210,14 @@ function Results({ measured }: { measured: Measured<MeasureJob> }) {
           </li>
         ))}
       </ul>
+      <p>
+        <Trans>
+          Is the residual enough? Choose Xavier, whose initial weights are larger: now “Residual
+          only” explodes, and “Both” stays in range. Each branch adds its variance to the stream, as
+          variances of independent terms add up. The norm gives every branch an input of one size,
+          so depth and initial weights matter far less.
+        </Trans>
+      </p>
     </>
   );
 }

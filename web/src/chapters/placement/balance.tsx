@@ -1,14 +1,17 @@
 // The arguments for and against post-norm and pre-norm, measured on the stacks of the charts.
 
 import type { StackMeasurement } from '../../kernels/kernels';
+import { WithTerms } from '../../glossary/view';
 import { t } from '../../language/text';
-import { endsOf } from '../../stacks/verdict';
+import { ALIKE, endsOf } from '../../stacks/verdict';
 import { roundNumber } from '../../ui/numbers';
 import type { Shown } from './measured';
 
+type Point = readonly [sign: '+' | '−', words: string];
+
 interface Side {
   name: string;
-  points: readonly (readonly [sign: '+' | '−', words: string])[];
+  points: readonly Point[];
 }
 
 export function Balance({ stacks }: { stacks: readonly Shown[] }) {
@@ -21,7 +24,8 @@ export function Balance({ stacks }: { stacks: readonly Shown[] }) {
           <ul class="plain-list">
             {points.map(([sign, words]) => (
               <li key={words} data-sign={sign}>
-                <strong class={sign === '+' ? 'good' : 'bad'}>{sign}</strong> {words}
+                <strong class={sign === '+' ? 'good' : 'bad'}>{sign}</strong>{' '}
+                <WithTerms text={words} />
               </li>
             ))}
           </ul>
@@ -38,6 +42,24 @@ const AGAINST = '−';
 export function sidesOf(post: StackMeasurement, pre: StackMeasurement): Side[] {
   const [a, b] = [post, pre].map(numbersOf);
   const norms = 2 * (post.stream.length - 1);
+  const same: Point[] =
+    a.cosine >= ALIKE
+      ? [
+          [
+            AGAINST,
+            t`All tokens carry nearly the same vector after the last layer: their mean cosine is ${roundNumber(a.cosine, 4)}.`,
+          ],
+        ]
+      : [];
+  const distinct: Point[] =
+    same.length > 0 && b.cosine < ALIKE
+      ? [
+          [
+            FOR,
+            t`Its tokens can still be told apart: their mean cosine is ${roundNumber(b.cosine, 2)}.`,
+          ],
+        ]
+      : [];
   return [
     {
       name: t`Post-norm`,
@@ -51,9 +73,10 @@ export function sidesOf(post: StackMeasurement, pre: StackMeasurement): Side[] {
           AGAINST,
           t`The gradient passes through ${norms} norms: layer 0 gets ${a.gradient}× the last layer’s.`,
         ],
+        ...same,
         [
           AGAINST,
-          t`Without warm-up it stalls at high learning rates, as in 12 of 12 recorded runs with the settings of this page.`,
+          t`Without warm-up it stalls at high learning rates, as in 12 of 12 recorded runs with default settings.`,
         ],
       ],
     },
@@ -64,6 +87,7 @@ export function sidesOf(post: StackMeasurement, pre: StackMeasurement): Side[] {
           FOR,
           t`The gradient has a path past all norms but the last: layer 0 gets ${b.gradient}× the last layer’s.`,
         ],
+        ...distinct,
         [FOR, t`It trains without warm-up (Xiong et al. 2020).`],
         [AGAINST, t`The stream grows: its RMS goes from ${b.start} to ${b.end}.`],
         [
@@ -76,12 +100,13 @@ export function sidesOf(post: StackMeasurement, pre: StackMeasurement): Side[] {
 }
 
 function numbersOf(measurement: StackMeasurement) {
-  const { stream, turn } = measurement;
+  const { stream, tokenCosine, turn } = measurement;
   const round = (value: number) => roundNumber(value, 2);
   return {
     start: round(stream[0]),
     end: round(stream.at(-1)!),
     gradient: round(endsOf(measurement).gradient),
+    cosine: tokenCosine.at(-1)!,
     first: round(turn[0]),
     last: round(turn.at(-1)!),
   };

@@ -82,8 +82,18 @@ function Charts() {
       <LayerHint last={job.stacks[0].options.layers}>
         {SCALE} {t`Measured in ${Math.round(milliseconds)} ms.`}
       </LayerHint>
-      <p>{t`The pros and cons of each, measured on these stacks:`}</p>
+      <p>
+        <Trans>
+          The pros and cons of each, measured on these stacks. For the gradient near 1× is best.
+        </Trans>
+      </p>
       <Balance stacks={stacks} />
+      <p>
+        <Trans>
+          Post-norm’s may be nearer. But with PyTorch’s or Xavier’s weights its token similarity
+          nears 1 with fewer layers, and it needs warm-up: so most deep models use pre-norm.
+        </Trans>
+      </p>
     </>
   );
 }

@@ -11,7 +11,8 @@ import { Wait } from '../../ui/room';
 import { chosenStack } from './stack';
 import { state } from './state';
 
-const LAYERS = 48;
+/** The number of layers with which the charts begin. */
+const LAYERS = state.layers.field.initial;
 
 const measurer = new Measurer();
 
@@ -37,25 +38,35 @@ export function DepthGuess({ table }: { table: Placement[] }) {
   );
 }
 
+const FOUND = {
+  pre: t`It arrives in pre-norm alone.`,
+  post: t`It arrives in post-norm alone.`,
+  both: t`It arrives in both.`,
+  neither: t`It arrives in neither.`,
+};
+
 /** The question. `pre` and `post` are layer 0's gradient over the last layer's. */
 function Question({ pre, post }: { pre: number; post: number }) {
   const arrives = (ratio: number) => fateOf(ratio) === 'arrives';
   const one = arrives(pre) ? 'pre' : arrives(post) ? 'post' : 'neither';
+  const right = arrives(pre) && arrives(post) ? 'both' : one;
+  const reply = t`With PyTorch’s initial weights layer 0 gets ${roundNumber(pre, 2)} times the last layer’s gradient in pre-norm, and
+    ${roundNumber(post, 2)} times in post-norm. In pre-norm the gradient has a path past the norms.
+    In post-norm each of ${2 * LAYERS} norms divides it by its σ, but it also takes the paths through
+    the branches. These can compensate, so post-norm’s gradient may still
+    arrive.`;
   return (
     <GuessCard
-      question={t`Post-norm and pre-norm, ${LAYERS} layers each: in which of them does the gradient arrive at layer 0?`}
+      question={t`Post-norm and pre-norm, ${LAYERS} layers each: in which does the gradient arrive (layer 0 gets a tenth to ten times the last layer’s)?`}
       answers={{
         pre: t`in pre-norm alone`,
         post: t`in post-norm alone`,
         both: t`in both`,
         neither: t`in neither`,
       }}
-      right={arrives(pre) && arrives(post) ? 'both' : one}
+      right={right}
       item={state.deep}
-      reply={t`With PyTorch’s initial weights layer 0 gets ${roundNumber(pre, 2)} times the last
-        layer’s gradient in pre-norm, and ${roundNumber(post, 2)} times in post-norm, where it
-        passes ${2 * LAYERS} norms. The second chart below shows the gradient, layer by layer, for
-        ${state.layers.value} layers.`}
+      reply={`${FOUND[right]} ${reply}`}
     />
   );
 }

@@ -24,7 +24,7 @@ export const state = defineState('pl', {
   first: choice(INITIALIZATIONS, 'torch'),
   layers: number({ min: 1, max: 24, step: 1, initial: 12 }),
   seed: seed(),
-  /** The reader's guesses: the stack of 48 layers in which the gradient arrives, and post-norm's
+  /** The reader's guesses: the stack of 12 layers in which the gradient arrives, and post-norm's
    * training without warm-up. */
   deep: answer(['none', 'pre', 'post', 'both', 'neither']),
   cold: answer(['none', 'trains', 'stalls', 'diverges']),

@@ -21,15 +21,14 @@ export function PlacementChapter() {
           <ChapterLink to="highway">Residual and norm belong together</ChapterLink>, but in which
           order? The Transformer of 2017 normalizes after the sum (post-norm). GPT-2 and most models
           since normalize the sublayer’s input (pre-norm); Xiong et al. 2020 compare the two. Others
-          do both, or scale one of the two paths. One formula with five slots describes all of them:
-          before, inside, after, skip and gain.
+          do both, or scale one of the two paths. One formula with five slots describes all of them.
         </Trans>
       </p>
       <h3>{t`Five slots`}</h3>
       <p>
         <Trans>
-          Choose a placement by its name, or turn the switches yourself. Click a slot of the diagram
-          to add or remove its norm.
+          Choose a placement by its name, or turn the switches yourself (under Advanced). Click a
+          slot of the diagram to add or remove its norm.
         </Trans>
       </p>
       <Switchboard table={table} />
@@ -37,16 +36,16 @@ export function PlacementChapter() {
       <p>
         <Trans>
           A decoder of such layers with its initial weights processes a batch of text, forward and
-          backward. In post-norm every sum goes through a norm: the stream keeps its size, and the
-          gradient passes each of these norms on its way back. In pre-norm no norm stands in the
-          stream: every branch adds to it, and the gradient has a path past all norms but the last.
+          backward. In post-norm every sum goes through a norm: the stream keeps its size, and on
+          its way back the gradient is divided by the σ of each norm. In pre-norm every branch adds
+          to the stream, and the gradient has a path past all norms but the last.
         </Trans>
       </p>
       <p>
         <Trans>
-          Guess, and see the answer in the curves. Then break a stack. Without a norm nothing limits
-          the stream, and each branch adds to it. With large initial weights both stream and
-          gradient explode. Then repair it with one norm, before F or after the sum, and compare.
+          Guess, and see the answer in the curves. Then break a stack: without a norm nothing limits
+          the stream, and with large initial weights, such as Xavier’s, stream and gradient explode.
+          Repair it with one norm, and compare.
         </Trans>
       </p>
       <DepthGuess table={table} />

@@ -4,6 +4,7 @@
 import type { NormOptions } from 'addnorm';
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
+import { WithTerms } from '../../glossary/view';
 import { addNormToken } from '../../kernels/token';
 import { t, Trans, translated } from '../../language/text';
 import { symmetricRange } from '../../ui/bars';
@@ -40,8 +41,9 @@ export function StepByStep() {
         <Trans>
           A norm does to a token what automatic brightness and contrast do to a photo: dark or
           bright, flat or harsh, the picture ends up in the same range, and its shapes stay. It
-          takes four small steps. Type or paste your own numbers, or drag the bars; everything below
-          is updated.
+          takes four small steps. The vector, s in chapter 1, is called x here. LayerNorm uses one
+          token’s numbers; BatchNorm uses a whole batch, so a token’s result depends on others. Type
+          or paste your own numbers, or drag the bars; everything below is updated.
         </Trans>
       </p>
       <VectorControls
@@ -171,7 +173,7 @@ function Cards({ options, steps, output }: ResultsProps) {
       >
         {rms
           ? t`RMSNorm skips this step: it subtracts no mean. This saves work, and many models train
-              just as well. So RMSNorm keeps the position of x along (1, …, 1).`
+              just as well. So a shift of all values changes its result.`
           : t`The dashed line is the mean of the values.`}
       </Card>
       <Card
@@ -194,7 +196,8 @@ function Cards({ options, steps, output }: ResultsProps) {
       >
         {rms
           ? t`σ says how large the values typically are. The dotted lines stand at ±σ.`
-          : t`σ says how far the values typically lie from the mean. The dotted lines stand at ±σ.`}
+          : t`σ says how far the values typically lie from the mean. The dotted lines stand at ±σ.`}{' '}
+        <WithTerms text={t`The small number ε (10⁻⁵ by default) keeps σ from being 0.`} />
       </Card>
       <Card
         title={t`3. Normalize`}
