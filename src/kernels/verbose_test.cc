@@ -21,7 +21,7 @@ TEST(Verbose, NamesEveryType) {
   const auto expect = [](Problem problem, const std::string& type) {
     problem.rows = 2, problem.features = 3;
     EXPECT_EQ(describe_call("residual_add", problem, {.instruction_set = "neon"}, {}),
-              "residual_add 2x3 " + type + ", neon: " + describe({}));
+              "residual_add 2x3 " + type + ", neon: " + describe(Plan{}));
   };
   expect({.stream_bytes = 8}, "f64");
   expect({.stream_bytes = 4}, "f32");
