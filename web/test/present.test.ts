@@ -207,7 +207,7 @@ test('a step that comes with a result is reached by its address', async () => {
   const page = await present('=6#model');
   await expect
     .poll(() => place(page), { timeout: 60_000 })
-    .toBe('A small trained model step 7 of 7');
+    .toBe('A small trained model step 6 of 7');
 });
 
 test('a bar follows the mouse where all is larger', async () => {
