@@ -873,7 +873,7 @@ TEST_F(CliTest, EmptyValuesAreRefused) {
       {{"lab", ""}, "FIGURE: is empty"},
       {{"lab", "variance", "--layers", ""}, "--layers: ''"},
       {{"trace", "1", "2", "--placement", ""}, "--placement: is empty"},
-      {{"bench", "--plan", "64x64", "--machine", ""}, "--machine: is empty; expected NAME"},
+      {{"bench", "--plan", "--machine", ""}, "--machine: is empty; expected NAME"},
       {{"placements", ""}, "NAME: is empty"},
       {{"--pipe-limit", "", "placements"}, "--pipe-limit"},
   };
