@@ -53,7 +53,9 @@ void add_norm_backward(std::string_view where, const NormOptions& options,
     if constexpr (kHasChannelNorms<S, B>) channel_norm_backward(where, options, args);
     return;
   }
-  if (has_epilogue) return epilogue_backward(where, options, args);
+  if constexpr (kHasEpilogues) {
+    if (has_epilogue) return epilogue_backward(where, options, args);
+  }
   const std::size_t rows = args.s.rows;
   const std::size_t cols = args.s.cols;
   const RowBlocks blocks(rows, cols);

@@ -34,6 +34,7 @@ void check_scales(std::string_view where, const Quantized& q, std::size_t rows, 
 }  // namespace
 
 void check_has_epilogues(std::string_view where, const NormOptions& options) {
+  require(kHasEpilogues, "{}: there is an epilogue, which WebAssembly does not have", where);
   require(normalizes_rows(options.kind),
           "{}: there is an epilogue, which is for layer and rms, "
           "but the norm is {}",

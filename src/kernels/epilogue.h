@@ -14,7 +14,15 @@
 
 namespace addnorm::kernels {
 
-/// Throws unless norms of this kind have epilogues.
+/// Whether this build has epilogues. The tutorial's modules do not use them, and would be a twelfth
+/// larger with them.
+#ifdef __wasm__
+inline constexpr bool kHasEpilogues = false;
+#else
+inline constexpr bool kHasEpilogues = true;
+#endif
+
+/// Throws unless norms of this kind have epilogues, in this build.
 void check_has_epilogues(std::string_view where, const NormOptions& options);
 
 /// Throws unless the outputs and the scale of `quantized` fit rows × cols.

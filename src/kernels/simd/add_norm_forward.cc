@@ -35,9 +35,9 @@ HWY_NOINLINE void epilogue_rows(const NormOptions& options, const AddNormForward
 template <typename S, typename B>
 void rows_forward(const NormOptions& options, const AddNormForward<S, B>& args, const Plan& plan,
                   std::size_t begin, std::size_t end) {
-  if (args.epilogue.empty()) {
+  if (!kHasEpilogues || args.epilogue.empty()) {
     ForwardLoops<S, B>(options, args, plan).run(begin, end);
-  } else {
+  } else if constexpr (kHasEpilogues) {
     epilogue_rows(options, args, plan, begin, end);
   }
   if (plan.stores == Stores::kNonTemporal) hwy::FlushStream();
