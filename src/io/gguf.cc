@@ -383,9 +383,9 @@ std::string part_name(const std::string& first, std::size_t part, std::size_t co
 void check_part(const Gguf& first, const Gguf& part, std::size_t number, std::size_t count) {
   const auto expect = [&](const char* key, const Json& expected) {
     const auto found = part.metadata.find(key);
-    require(found == part.metadata.end() || found->second == expected,
-            "{}: {} is {}, must be {}, as part {} of {}", part.file, key, excerpt(found->second),
-            excerpt(expected), number, first.file);
+    if (found == part.metadata.end()) return;
+    require(found->second == expected, "{}: {} is {}, must be {}, as part {} of {}", part.file, key,
+            excerpt(found->second), excerpt(expected), number, first.file);
   };
   expect("split.no", number - 1);
   expect("split.count", count);

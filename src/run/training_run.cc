@@ -35,7 +35,7 @@ bool has_header(const std::string& profile) {
   std::string first;
   std::getline(lines, first);
   const auto header = io::try_parse_json(first);
-  return header && header->is_object() && !header->contains("step");
+  return header && !header->contains("step");
 }
 
 /// A run in progress, in the type of its branches and products.
